@@ -1,0 +1,1 @@
+//! The checks, their registry, and the pure function that turns evidence into a verdict.

@@ -1,0 +1,1 @@
+//! CODEOWNERS parsing and matching with GitHub's semantics. Pure.

@@ -1,0 +1,1 @@
+//! Ids, evidence, outcomes, verdicts, policy and rendering: the words everything else speaks. Pure.

@@ -1,0 +1,1 @@
+//! GitHub: client, webhooks, gathering of evidence, publishing of verdicts.

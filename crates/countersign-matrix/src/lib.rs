@@ -1,0 +1,1 @@
+//! Master configs and the expansion into benchmark points, lanes and curves. Pure.

@@ -1,0 +1,1 @@
+//! Readers of the repository's record files: changelog, models table, thresholds, golden curves, image references. Pure.

@@ -1,0 +1,1 @@
+//! A bounded symbolic evaluator for bash that executes nothing. Pure.

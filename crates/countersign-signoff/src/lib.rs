@@ -1,0 +1,1 @@
+//! Recognition of sign-offs, checklist items, templates and commands in Markdown. Pure.

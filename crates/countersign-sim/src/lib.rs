@@ -1,0 +1,1 @@
+//! World files and a simulated GitHub that serves them over HTTP.

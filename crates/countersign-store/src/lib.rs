@@ -1,0 +1,1 @@
+//! Postgres: deliveries, jobs, evaluations, publications, audit log, and a private server for tests and demos.

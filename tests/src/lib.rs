@@ -1,0 +1,1 @@
+//! End-to-end tests live under `tests/`; this library holds what they share.
