@@ -1,0 +1,473 @@
+//! From parser events to the tree: aliases copied within the limits, merge keys flattened, duplicate keys resolved as
+//! PyYAML resolves them and reported. Iterative, so the depth of the text never becomes depth of the stack here.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as HashEntry;
+
+use serde_yaml::granit_parser::{Event, Options, Parser, ScalarStyle, Span as RawSpan, StrInput, Tag};
+
+use crate::error::{YamlError, YamlErrorKind};
+use crate::node::{Document, DuplicateKey, Entry, Map, Node, Span, Value};
+use crate::resolve::{self, Kind, clip};
+use crate::source;
+use crate::{HARD_MAX_DEPTH, Limits};
+
+/// Reads a text that must hold at most one document, as `yaml.safe_load` does. An empty text is `Null`.
+///
+/// # Errors
+/// [`YamlError`] with position and remedy for whatever is not YAML, or not safe, or beyond `limits`.
+pub fn parse(text: &str, limits: &Limits) -> Result<Document, YamlError> {
+    let mut composer = Composer::new(text, limits, true)?;
+    composer.run()?;
+    Ok(composer.documents.pop().unwrap_or_else(|| Document {
+        root: Node { span: Span { line: 1, column: 1, start: 0, end: 0 }, value: Value::Null },
+        duplicate_keys: Vec::new(),
+    }))
+}
+
+/// Reads every document of a text, as `yaml.safe_load_all` does. The limits hold for all of them together.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_all(text: &str, limits: &Limits) -> Result<Vec<Document>, YamlError> {
+    let mut composer = Composer::new(text, limits, false)?;
+    composer.run()?;
+    Ok(composer.documents)
+}
+
+/// How much of the limits a subtree uses; kept for anchored nodes so that an alias is paid for before it is copied.
+#[derive(Debug, Clone, Copy, Default)]
+struct Weight {
+    nodes: usize,
+    bytes: usize,
+    depth: usize,
+}
+
+/// What a composed value is besides its node: a plain `<<` or `=` matters only where it stands as a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Ordinary,
+    Merge,
+    DefaultValue,
+}
+
+struct Composed {
+    node: Node,
+    role: Role,
+    weight: Weight,
+}
+
+enum Frame {
+    Seq { span: Span, anchor: usize, items: Vec<Node>, weight: Weight },
+    Map { span: Span, anchor: usize, builder: MapBuilder, key: Option<(Node, Role)>, weight: Weight },
+}
+
+struct Composer<'t> {
+    text: &'t str,
+    events: Parser<'t, StrInput<'t>>,
+    limits: Limits,
+    single: bool,
+    stack: Vec<Frame>,
+    root: Option<Node>,
+    anchors: HashMap<usize, (Node, Role, Weight)>,
+    total: Weight,
+    duplicates: Vec<DuplicateKey>,
+    documents: Vec<Document>,
+}
+
+impl<'t> Composer<'t> {
+    fn new(text: &'t str, limits: &Limits, single: bool) -> Result<Self, YamlError> {
+        source::check(text, limits.max_bytes)?;
+        let limits = Limits { max_depth: limits.max_depth.min(HARD_MAX_DEPTH), ..*limits };
+        let mut options = Options::default();
+        options.set_emit_comments(false);
+        // As libyaml and PyYAML: a block scalar that ends with the text gets no line feed of its own.
+        options.block_scalar_eof_without_line_feed = true;
+        options.flow_nesting_limit = limits.max_depth + 1;
+        options.block_nesting_limit = limits.max_depth + 1;
+        Ok(Self {
+            text,
+            events: Parser::new_from_str_with_options(text, options),
+            limits,
+            single,
+            stack: Vec::new(),
+            root: None,
+            anchors: HashMap::new(),
+            total: Weight::default(),
+            duplicates: Vec::new(),
+            documents: Vec::new(),
+        })
+    }
+
+    fn run(&mut self) -> Result<(), YamlError> {
+        let mut tabs = source::TabCheck::new(self.text);
+        while let Some(next) = self.events.next_event() {
+            let (event, raw) = next.map_err(|error| source::syntax_error(&error))?;
+            let span = span_of(&raw);
+            tabs.token(&event, &span)?;
+            match event {
+                Event::DocumentStart(..) => {
+                    if self.single && !self.documents.is_empty() {
+                        return Err(YamlError::new(
+                            YamlErrorKind::Documents,
+                            span,
+                            "a second document begins here",
+                            "keep one document in the file: remove the `---`",
+                        ));
+                    }
+                }
+                Event::DocumentEnd => {
+                    self.anchors.clear();
+                    let root = self.root.take().unwrap_or(Node { span, value: Value::Null });
+                    let mut duplicate_keys = std::mem::take(&mut self.duplicates);
+                    // Inner mappings close before outer ones; report in the order of the text.
+                    duplicate_keys.sort_by_key(|duplicate| (duplicate.line, duplicate.column));
+                    self.documents.push(Document { root, duplicate_keys });
+                }
+                Event::Scalar(text, style, anchor, tag) => {
+                    let composed = scalar(&text, style, tag.as_deref(), span)?;
+                    self.charge(composed.weight, span)?;
+                    self.finish(composed, anchor)?;
+                }
+                Event::Alias(id) => self.alias(id, span)?,
+                Event::SequenceStart(_, anchor, tag) => {
+                    check_collection_tag(tag.as_deref(), "seq", span)?;
+                    self.open(span)?;
+                    self.stack.push(Frame::Seq { span, anchor, items: Vec::new(), weight: Weight::default() });
+                }
+                Event::MappingStart(_, anchor, tag) => {
+                    check_collection_tag(tag.as_deref(), "map", span)?;
+                    self.open(span)?;
+                    let builder = MapBuilder::default();
+                    self.stack.push(Frame::Map { span, anchor, builder, key: None, weight: Weight::default() });
+                }
+                Event::SequenceEnd | Event::MappingEnd => self.close(span)?,
+                _ => {}
+            }
+        }
+        tabs.end()
+    }
+
+    fn open(&mut self, span: Span) -> Result<(), YamlError> {
+        if self.stack.len() >= self.limits.max_depth {
+            return Err(self.too_deep(span));
+        }
+        self.charge(Weight { nodes: 1, bytes: 0, depth: 0 }, span)
+    }
+
+    fn too_deep(&self, span: Span) -> YamlError {
+        YamlError::new(
+            YamlErrorKind::Limit,
+            span,
+            format!("more than {} levels of nesting", self.limits.max_depth),
+            "flatten the structure",
+        )
+    }
+
+    fn charge(&mut self, weight: Weight, span: Span) -> Result<(), YamlError> {
+        self.total.nodes = self.total.nodes.saturating_add(weight.nodes);
+        self.total.bytes = self.total.bytes.saturating_add(weight.bytes);
+        if self.total.nodes > self.limits.max_nodes {
+            return Err(YamlError::new(
+                YamlErrorKind::Limit,
+                span,
+                format!("more than {} values in one file", self.limits.max_nodes),
+                "split the file, or remove aliases that multiply its contents",
+            ));
+        }
+        if self.total.bytes > self.limits.max_scalar_bytes {
+            return Err(YamlError::new(
+                YamlErrorKind::Limit,
+                span,
+                format!("more than {} bytes of text values in one file", self.limits.max_scalar_bytes),
+                "split the file, or remove aliases that multiply its contents",
+            ));
+        }
+        Ok(())
+    }
+
+    fn alias(&mut self, id: usize, span: Span) -> Result<(), YamlError> {
+        let Some((node, role, weight)) = self.anchors.get(&id) else {
+            return Err(YamlError::new(
+                YamlErrorKind::Alias,
+                span,
+                "the alias refers to a collection that contains it",
+                "write the value out instead of referring to it",
+            ));
+        };
+        let (role, weight) = (*role, *weight);
+        if self.stack.len() + weight.depth > self.limits.max_depth {
+            return Err(self.too_deep(span));
+        }
+        let node = node.clone();
+        self.charge(weight, span)?;
+        self.finish(Composed { node, role, weight }, 0)
+    }
+
+    fn close(&mut self, end: Span) -> Result<(), YamlError> {
+        // The parser balances starts and ends; an end without a start cannot reach here.
+        let Some(frame) = self.stack.pop() else { return Ok(()) };
+        let (mut span, anchor, value, mut weight) = match frame {
+            Frame::Seq { span, anchor, items, weight } => (span, anchor, Value::Seq(items), weight),
+            Frame::Map { span, anchor, builder, weight, .. } => {
+                (span, anchor, Value::Map(builder.finish(&mut self.duplicates)), weight)
+            }
+        };
+        // A block collection's end event lies at the next token; the collection itself ends no later.
+        span.end = end.end.max(span.start);
+        weight.nodes += 1;
+        weight.depth += 1;
+        self.finish(Composed { node: Node { span, value }, role: Role::Ordinary, weight }, anchor)
+    }
+
+    fn finish(&mut self, composed: Composed, anchor: usize) -> Result<(), YamlError> {
+        let Composed { node, role, weight } = composed;
+        if anchor != 0 {
+            // The stored copy is paid for too: many anchors nested in each other would otherwise cost the square.
+            self.charge(weight, node.span)?;
+            self.anchors.insert(anchor, (node.clone(), role, weight));
+        }
+        let add = |total: &mut Weight| {
+            total.nodes += weight.nodes;
+            total.bytes += weight.bytes;
+            total.depth = total.depth.max(weight.depth);
+        };
+        match self.stack.last_mut() {
+            None => {
+                refuse_special(role, &node)?;
+                self.root = Some(node);
+            }
+            Some(Frame::Seq { items, weight: total, .. }) => {
+                refuse_special(role, &node)?;
+                add(total);
+                items.push(node);
+            }
+            Some(Frame::Map { builder, key, weight: total, .. }) => {
+                add(total);
+                match key.take() {
+                    None => {
+                        if matches!(node.value, Value::Seq(_) | Value::Map(_)) {
+                            return Err(YamlError::new(
+                                YamlErrorKind::Key,
+                                node.span,
+                                format!("{} cannot be a key", node.type_name()),
+                                "use a string as the key",
+                            ));
+                        }
+                        *key = Some((node, role));
+                    }
+                    Some((key_node, key_role)) => {
+                        refuse_special(role, &node)?;
+                        if key_role == Role::Merge {
+                            builder.merge(node, key_node.span)?;
+                        } else {
+                            builder.insert(key_node, node);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn span_of(raw: &RawSpan) -> Span {
+    let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    Span {
+        line: small(raw.start.line()),
+        column: small(raw.start.col().saturating_add(1)),
+        start: raw.start.byte_offset().unwrap_or(0),
+        end: raw.end.byte_offset().unwrap_or(0),
+    }
+}
+
+/// `<<` and `=` have no value of their own: the safe reader has no constructor for their tags.
+fn refuse_special(role: Role, node: &Node) -> Result<(), YamlError> {
+    let shown = match role {
+        Role::Ordinary => return Ok(()),
+        Role::Merge => "<<",
+        Role::DefaultValue => "=",
+    };
+    Err(YamlError::new(
+        YamlErrorKind::Tag,
+        node.span,
+        format!("a plain `{shown}` is not a value"),
+        format!("write it in quotes: \"{shown}\""),
+    ))
+}
+
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Result<Composed, YamlError> {
+    // The parser writes an omitted plain scalar as `~` with an empty span.
+    let kind = match tag {
+        None if style == ScalarStyle::Plain => resolve::kind_of_plain(text),
+        None => Kind::Str,
+        Some(tag) if is_non_specific(tag) => resolve::kind_of_plain(text),
+        Some(tag) => match tag.core_suffix() {
+            Some("null") => Kind::Null,
+            Some("bool") => Kind::Bool,
+            Some("int") => Kind::Int,
+            Some("float") => Kind::Float,
+            Some("timestamp") => Kind::Timestamp,
+            Some("str") => Kind::Str,
+            Some("merge") => Kind::Merge,
+            Some("value") => Kind::DefaultValue,
+            _ => return Err(unknown_tag(tag, span)),
+        },
+    };
+    let (role, value) = match kind {
+        Kind::Merge => (Role::Merge, Value::Str(text.to_owned())),
+        Kind::DefaultValue => (Role::DefaultValue, Value::Str(text.to_owned())),
+        _ => (
+            Role::Ordinary,
+            resolve::construct(kind, if text == "~" && span.start == span.end { "" } else { text }).map_err(|message| {
+                YamlError::new(YamlErrorKind::Scalar, span, message, "correct it, or put it in quotes if it is text")
+            })?,
+        ),
+    };
+    let weight = Weight { nodes: 1, bytes: text.len(), depth: 0 };
+    Ok(Composed { node: Node { span, value }, role, weight })
+}
+
+/// The lone `!`. PyYAML then resolves even a quoted scalar as if it were plain.
+fn is_non_specific(tag: &Tag) -> bool {
+    tag.original() == "!"
+}
+
+fn check_collection_tag(tag: Option<&Tag>, wanted: &str, span: Span) -> Result<(), YamlError> {
+    match tag {
+        Some(tag) if !is_non_specific(tag) && tag.core_suffix() != Some(wanted) => Err(unknown_tag(tag, span)),
+        _ => Ok(()),
+    }
+}
+
+fn unknown_tag(tag: &Tag, span: Span) -> YamlError {
+    YamlError::new(
+        YamlErrorKind::Tag,
+        span,
+        format!("the tag `{}` is not one that is read here", clip(&tag.original())),
+        "remove the tag",
+    )
+}
+
+/// Python's notion of equal keys: `1`, `1.0` and `true` are one key; `nan` equals nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum KeyId {
+    Null,
+    Int(i64),
+    Float(u64),
+    Text(String),
+    Opaque(String),
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+fn key_id(key: &Node) -> Option<KeyId> {
+    Some(match &key.value {
+        Value::Null => KeyId::Null,
+        Value::Bool(flag) => KeyId::Int(i64::from(*flag)),
+        Value::Int(number) => KeyId::Int(*number),
+        Value::Float(number) if number.is_nan() => return None,
+        // Exact below 2^63: a float that is whole and in range has exactly one integer.
+        Value::Float(number) if number.fract() == 0.0 && number.abs() < 9.2e18 => KeyId::Int(*number as i64),
+        Value::Float(number) => KeyId::Float(number.to_bits()),
+        Value::Str(text) => KeyId::Text(text.clone()),
+        Value::Opaque(_, text) => KeyId::Opaque(text.clone()),
+        Value::Seq(_) | Value::Map(_) => return None,
+    })
+}
+
+/// Collects the pairs of one mapping; order and precedence are settled at the end, as PyYAML does.
+#[derive(Default)]
+struct MapBuilder {
+    merged: Vec<Entry>,
+    own: Vec<Entry>,
+}
+
+impl MapBuilder {
+    fn insert(&mut self, key: Node, value: Node) {
+        self.own.push(Entry { key, value });
+    }
+
+    fn merge(&mut self, value: Node, at: Span) -> Result<(), YamlError> {
+        let wrong = |span: Span, found: &Node| {
+            YamlError::new(
+                YamlErrorKind::Merge,
+                span,
+                format!("`<<` needs a mapping or a list of mappings, and this is {}", found.type_name()),
+                "refer to a mapping, or write the keys out",
+            )
+        };
+        match value.value {
+            Value::Map(map) => self.merged.extend(map.entries),
+            Value::Seq(items) => {
+                let mut seen: HashMap<KeyId, Node> = HashMap::new();
+                for item in items {
+                    let Value::Map(map) = item.value else { return Err(wrong(item.span, &item)) };
+                    for entry in map.entries {
+                        if let Some(id) = key_id(&entry.key) {
+                            match seen.entry(id) {
+                                HashEntry::Vacant(slot) => {
+                                    slot.insert(entry.value.clone());
+                                }
+                                HashEntry::Occupied(slot) if slot.get().same_value(&entry.value) => {}
+                                // The YAML 1.1 text and PyYAML up to 6.0.3 let the first mapping win, PyYAML 6.0.4 the
+                                // last one. Whoever relies on either is refused, not guessed at.
+                                HashEntry::Occupied(_) => {
+                                    return Err(YamlError::new(
+                                        YamlErrorKind::Merge,
+                                        at,
+                                        format!(
+                                            "the merged mappings disagree about `{}`, and readers differ in which wins",
+                                            clip(&entry.key.scalar_text())
+                                        ),
+                                        "write that key out in this mapping's sources only once",
+                                    ));
+                                }
+                            }
+                        }
+                        self.merged.push(entry);
+                    }
+                }
+            }
+            _ => return Err(wrong(value.span, &value)),
+        }
+        Ok(())
+    }
+
+    fn finish(self, duplicates: &mut Vec<DuplicateKey>) -> Map {
+        let total = self.merged.len() + self.own.len();
+        let mut entries: Vec<Entry> = Vec::with_capacity(total);
+        let mut index: HashMap<KeyId, (usize, bool)> = HashMap::with_capacity(total);
+        let pairs = self.merged.into_iter().map(|entry| (entry, false)).chain(self.own.into_iter().map(|e| (e, true)));
+        for (entry, own) in pairs {
+            let Some(id) = key_id(&entry.key) else {
+                entries.push(entry);
+                continue;
+            };
+            match index.entry(id) {
+                HashEntry::Vacant(slot) => {
+                    slot.insert((entries.len(), own));
+                    entries.push(entry);
+                }
+                HashEntry::Occupied(mut slot) => {
+                    let (at, earlier_own) = *slot.get();
+                    if own && earlier_own {
+                        let (key, first) = (&entry.key, entries[at].key.span);
+                        duplicates.push(DuplicateKey {
+                            key: clip(&key.scalar_text()).to_owned(),
+                            line: key.span.line,
+                            column: key.span.column,
+                            first_line: first.line,
+                            first_column: first.column,
+                        });
+                    }
+                    *slot.get_mut() = (at, own || earlier_own);
+                    // Python keeps the first key object and the last value; the spans follow the value.
+                    let first_key = std::mem::replace(&mut entries[at], entry).key;
+                    let kept = &mut entries[at].key;
+                    kept.value = first_key.value;
+                }
+            }
+        }
+        Map { entries }
+    }
+}

@@ -1,0 +1,154 @@
+//! Checks on the raw text: size, the characters PyYAML reads, the tabs it does not, and the parser's errors in our
+//! words.
+
+use serde_yaml::granit_parser::{Event, ScalarStyle, ScanError};
+
+use crate::error::{YamlError, YamlErrorKind};
+use crate::node::Span;
+
+/// Size and characters. PyYAML refuses everything outside its printable set before it parses.
+pub(crate) fn check(text: &str, max_bytes: usize) -> Result<(), YamlError> {
+    if text.len() > max_bytes {
+        return Err(YamlError::new(
+            YamlErrorKind::Limit,
+            position(text, 0),
+            format!("the file has {} bytes, more than the {max_bytes} that are read", text.len()),
+            "split the file",
+        ));
+    }
+    // Nearly every file is plain ASCII; characters are looked at one by one only where it is not.
+    if text.bytes().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e)) {
+        return Ok(());
+    }
+    for (at, character) in text.char_indices() {
+        let readable = match character {
+            '\t' | '\n' | '\r' | ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}' => true,
+            '\u{feff}' => at == 0,
+            '\u{e000}'..='\u{fffd}' | '\u{10000}'.. => true,
+            _ => false,
+        };
+        if !readable {
+            let name = format!("U+{:04X}", u32::from(character));
+            // These three end a line for YAML 1.1 and not for YAML 1.2: what one reader takes for a comment, the other
+            // takes for content.
+            let message = match character {
+                '\u{85}' | '\u{2028}' | '\u{2029}' => {
+                    format!("the character {name} is a line break to some YAML readers and text to others")
+                }
+                '\u{feff}' => format!("a byte order mark ({name}) inside the file"),
+                _ => format!("the character {name} is not allowed in YAML"),
+            };
+            return Err(YamlError::new(
+                YamlErrorKind::Character,
+                position(text, at),
+                message,
+                "remove the character, or write it as an escape in double quotes",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The span of the single character at a byte offset.
+pub(crate) fn position(text: &str, at: usize) -> Span {
+    let before = text.get(..at).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    Span {
+        line: small(before.bytes().filter(|&b| b == b'\n').count() + 1),
+        column: small(before[line_start..].chars().count() + 1),
+        start: at,
+        end: at + text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8),
+    }
+}
+
+/// The parser's refusal with its position. Its own limits on nesting keep their kind.
+pub(crate) fn syntax_error(error: &ScanError) -> YamlError {
+    let mark = error.marker();
+    let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let at = mark.byte_offset().unwrap_or(0);
+    let span = Span { line: small(mark.line()), column: small(mark.col().saturating_add(1)), start: at, end: at };
+    let text = error.info();
+    let limit = text.contains("nesting") || text.contains("recursion");
+    let remedy = if limit {
+        "flatten the structure"
+    } else {
+        "check indentation, quotes and brackets here and on the line before"
+    };
+    YamlError::new(if limit { YamlErrorKind::Limit } else { YamlErrorKind::Syntax }, span, text.to_owned(), remedy)
+}
+
+/// PyYAML knows tabs only inside quotes, block scalars and comments; YAML 1.2 also lets them separate tokens. Whatever
+/// lies between the tokens, and every plain scalar, is searched for tabs. Costs nothing for a text without tabs.
+pub(crate) struct TabCheck<'t> {
+    text: &'t str,
+    active: bool,
+    /// Everything before this byte has been looked at.
+    seen: usize,
+}
+
+impl<'t> TabCheck<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self { text, active: text.contains('\t'), seen: 0 }
+    }
+
+    pub(crate) fn token(&mut self, event: &Event<'_>, span: &Span) -> Result<(), YamlError> {
+        if !self.active {
+            return Ok(());
+        }
+        let Event::Scalar(_, style, ..) = event else { return Ok(()) };
+        if span.end <= span.start || span.start < self.seen {
+            return Ok(());
+        }
+        self.gap(span.start)?;
+        match style {
+            ScalarStyle::Plain => self.no_tab(span.start, span.end)?,
+            ScalarStyle::Literal | ScalarStyle::Folded => {
+                // The header line, up to a comment.
+                let line = self.text.get(span.start..span.end).unwrap_or_default();
+                let header = line.find(['\n', '\r', '#']).unwrap_or(line.len());
+                self.no_tab(span.start, span.start + header)?;
+            }
+            _ => {}
+        }
+        self.seen = span.end;
+        Ok(())
+    }
+
+    pub(crate) fn end(&mut self) -> Result<(), YamlError> {
+        if self.active { self.gap(self.text.len()) } else { Ok(()) }
+    }
+
+    fn gap(&mut self, until: usize) -> Result<(), YamlError> {
+        let gap = self.text.get(self.seen..until).unwrap_or_default();
+        let mut in_comment = false;
+        let mut blank_before = true;
+        for (offset, byte) in gap.bytes().enumerate() {
+            match byte {
+                b'\n' | b'\r' => in_comment = false,
+                b'#' if blank_before => in_comment = true,
+                b'\t' if !in_comment => return Err(self.tab(self.seen + offset)),
+                _ => {}
+            }
+            blank_before = matches!(byte, b' ' | b'\n' | b'\r');
+        }
+        self.seen = until;
+        Ok(())
+    }
+
+    fn no_tab(&self, from: usize, until: usize) -> Result<(), YamlError> {
+        match self.text.get(from..until).and_then(|piece| piece.find('\t')) {
+            Some(offset) => Err(self.tab(from + offset)),
+            None => Ok(()),
+        }
+    }
+
+    fn tab(&self, at: usize) -> YamlError {
+        YamlError::new(
+            YamlErrorKind::Syntax,
+            position(self.text, at),
+            "a tab stands where only spaces are read",
+            "replace the tab by spaces",
+        )
+    }
+}
