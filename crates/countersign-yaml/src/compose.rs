@@ -20,7 +20,15 @@ pub fn parse(text: &str, limits: &Limits) -> Result<Document, YamlError> {
     let mut composer = Composer::new(text, limits, true)?;
     composer.run()?;
     Ok(composer.documents.pop().unwrap_or_else(|| Document {
-        root: Node { span: Span { line: 1, column: 1, start: 0, end: 0 }, value: Value::Null },
+        root: Node {
+            span: Span {
+                line: 1,
+                column: 1,
+                start: 0,
+                end: 0,
+            },
+            value: Value::Null,
+        },
         duplicate_keys: Vec::new(),
     }))
 }
@@ -58,8 +66,19 @@ struct Composed {
 }
 
 enum Frame {
-    Seq { span: Span, anchor: usize, items: Vec<Node>, weight: Weight },
-    Map { span: Span, anchor: usize, builder: MapBuilder, key: Option<(Node, Role)>, weight: Weight },
+    Seq {
+        span: Span,
+        anchor: usize,
+        items: Vec<Node>,
+        weight: Weight,
+    },
+    Map {
+        span: Span,
+        anchor: usize,
+        builder: MapBuilder,
+        key: Option<(Node, Role)>,
+        weight: Weight,
+    },
 }
 
 struct Composer<'t> {
@@ -78,7 +97,10 @@ struct Composer<'t> {
 impl<'t> Composer<'t> {
     fn new(text: &'t str, limits: &Limits, single: bool) -> Result<Self, YamlError> {
         source::check(text, limits.max_bytes)?;
-        let limits = Limits { max_depth: limits.max_depth.min(HARD_MAX_DEPTH), ..*limits };
+        let limits = Limits {
+            max_depth: limits.max_depth.min(HARD_MAX_DEPTH),
+            ..*limits
+        };
         let mut options = Options::default();
         options.set_emit_comments(false);
         // As libyaml and PyYAML: a block scalar that ends with the text gets no line feed of its own.
@@ -106,19 +128,20 @@ impl<'t> Composer<'t> {
             let span = span_of(&raw);
             tabs.token(&event, &span)?;
             match event {
-                Event::DocumentStart(..) => {
-                    if self.single && !self.documents.is_empty() {
-                        return Err(YamlError::new(
-                            YamlErrorKind::Documents,
-                            span,
-                            "a second document begins here",
-                            "keep one document in the file: remove the `---`",
-                        ));
-                    }
+                Event::DocumentStart(..) if self.single && !self.documents.is_empty() => {
+                    return Err(YamlError::new(
+                        YamlErrorKind::Documents,
+                        span,
+                        "a second document begins here",
+                        "keep one document in the file: remove the `---`",
+                    ));
                 }
                 Event::DocumentEnd => {
                     self.anchors.clear();
-                    let root = self.root.take().unwrap_or(Node { span, value: Value::Null });
+                    let root = self.root.take().unwrap_or(Node {
+                        span,
+                        value: Value::Null,
+                    });
                     let mut duplicate_keys = std::mem::take(&mut self.duplicates);
                     // Inner mappings close before outer ones; report in the order of the text.
                     duplicate_keys.sort_by_key(|duplicate| (duplicate.line, duplicate.column));
@@ -133,13 +156,24 @@ impl<'t> Composer<'t> {
                 Event::SequenceStart(_, anchor, tag) => {
                     check_collection_tag(tag.as_deref(), "seq", span)?;
                     self.open(span)?;
-                    self.stack.push(Frame::Seq { span, anchor, items: Vec::new(), weight: Weight::default() });
+                    self.stack.push(Frame::Seq {
+                        span,
+                        anchor,
+                        items: Vec::new(),
+                        weight: Weight::default(),
+                    });
                 }
                 Event::MappingStart(_, anchor, tag) => {
                     check_collection_tag(tag.as_deref(), "map", span)?;
                     self.open(span)?;
                     let builder = MapBuilder::default();
-                    self.stack.push(Frame::Map { span, anchor, builder, key: None, weight: Weight::default() });
+                    self.stack.push(Frame::Map {
+                        span,
+                        anchor,
+                        builder,
+                        key: None,
+                        weight: Weight::default(),
+                    });
                 }
                 Event::SequenceEnd | Event::MappingEnd => self.close(span)?,
                 _ => {}
@@ -152,7 +186,14 @@ impl<'t> Composer<'t> {
         if self.stack.len() >= self.limits.max_depth {
             return Err(self.too_deep(span));
         }
-        self.charge(Weight { nodes: 1, bytes: 0, depth: 0 }, span)
+        self.charge(
+            Weight {
+                nodes: 1,
+                bytes: 0,
+                depth: 0,
+            },
+            span,
+        )
     }
 
     fn too_deep(&self, span: Span) -> YamlError {
@@ -179,7 +220,10 @@ impl<'t> Composer<'t> {
             return Err(YamlError::new(
                 YamlErrorKind::Limit,
                 span,
-                format!("more than {} bytes of text values in one file", self.limits.max_scalar_bytes),
+                format!(
+                    "more than {} bytes of text values in one file",
+                    self.limits.max_scalar_bytes
+                ),
                 "split the file, or remove aliases that multiply its contents",
             ));
         }
@@ -208,16 +252,32 @@ impl<'t> Composer<'t> {
         // The parser balances starts and ends; an end without a start cannot reach here.
         let Some(frame) = self.stack.pop() else { return Ok(()) };
         let (mut span, anchor, value, mut weight) = match frame {
-            Frame::Seq { span, anchor, items, weight } => (span, anchor, Value::Seq(items), weight),
-            Frame::Map { span, anchor, builder, weight, .. } => {
-                (span, anchor, Value::Map(builder.finish(&mut self.duplicates)), weight)
-            }
+            Frame::Seq {
+                span,
+                anchor,
+                items,
+                weight,
+            } => (span, anchor, Value::Seq(items), weight),
+            Frame::Map {
+                span,
+                anchor,
+                builder,
+                weight,
+                ..
+            } => (span, anchor, Value::Map(builder.finish(&mut self.duplicates)), weight),
         };
         // A block collection's end event lies at the next token; the collection itself ends no later.
         span.end = end.end.max(span.start);
         weight.nodes += 1;
         weight.depth += 1;
-        self.finish(Composed { node: Node { span, value }, role: Role::Ordinary, weight }, anchor)
+        self.finish(
+            Composed {
+                node: Node { span, value },
+                role: Role::Ordinary,
+                weight,
+            },
+            anchor,
+        )
     }
 
     fn finish(&mut self, composed: Composed, anchor: usize) -> Result<(), YamlError> {
@@ -237,12 +297,19 @@ impl<'t> Composer<'t> {
                 refuse_special(role, &node)?;
                 self.root = Some(node);
             }
-            Some(Frame::Seq { items, weight: total, .. }) => {
+            Some(Frame::Seq {
+                items, weight: total, ..
+            }) => {
                 refuse_special(role, &node)?;
                 add(total);
                 items.push(node);
             }
-            Some(Frame::Map { builder, key, weight: total, .. }) => {
+            Some(Frame::Map {
+                builder,
+                key,
+                weight: total,
+                ..
+            }) => {
                 add(total);
                 match key.take() {
                     None => {
@@ -319,13 +386,34 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Resu
         Kind::DefaultValue => (Role::DefaultValue, Value::Str(text.to_owned())),
         _ => (
             Role::Ordinary,
-            resolve::construct(kind, if text == "~" && span.start == span.end { "" } else { text }).map_err(|message| {
-                YamlError::new(YamlErrorKind::Scalar, span, message, "correct it, or put it in quotes if it is text")
+            resolve::construct(
+                kind,
+                if text == "~" && span.start == span.end {
+                    ""
+                } else {
+                    text
+                },
+            )
+            .map_err(|message| {
+                YamlError::new(
+                    YamlErrorKind::Scalar,
+                    span,
+                    message,
+                    "correct it, or put it in quotes if it is text",
+                )
             })?,
         ),
     };
-    let weight = Weight { nodes: 1, bytes: text.len(), depth: 0 };
-    Ok(Composed { node: Node { span, value }, role, weight })
+    let weight = Weight {
+        nodes: 1,
+        bytes: text.len(),
+        depth: 0,
+    };
+    Ok(Composed {
+        node: Node { span, value },
+        role,
+        weight,
+    })
 }
 
 /// The lone `!`. PyYAML then resolves even a quoted scalar as if it were plain.
@@ -392,7 +480,10 @@ impl MapBuilder {
             YamlError::new(
                 YamlErrorKind::Merge,
                 span,
-                format!("`<<` needs a mapping or a list of mappings, and this is {}", found.type_name()),
+                format!(
+                    "`<<` needs a mapping or a list of mappings, and this is {}",
+                    found.type_name()
+                ),
                 "refer to a mapping, or write the keys out",
             )
         };
@@ -401,7 +492,9 @@ impl MapBuilder {
             Value::Seq(items) => {
                 let mut seen: HashMap<KeyId, Node> = HashMap::new();
                 for item in items {
-                    let Value::Map(map) = item.value else { return Err(wrong(item.span, &item)) };
+                    let Value::Map(map) = item.value else {
+                        return Err(wrong(item.span, &item));
+                    };
                     for entry in map.entries {
                         if let Some(id) = key_id(&entry.key) {
                             match seen.entry(id) {
@@ -437,7 +530,11 @@ impl MapBuilder {
         let total = self.merged.len() + self.own.len();
         let mut entries: Vec<Entry> = Vec::with_capacity(total);
         let mut index: HashMap<KeyId, (usize, bool)> = HashMap::with_capacity(total);
-        let pairs = self.merged.into_iter().map(|entry| (entry, false)).chain(self.own.into_iter().map(|e| (e, true)));
+        let pairs = self
+            .merged
+            .into_iter()
+            .map(|entry| (entry, false))
+            .chain(self.own.into_iter().map(|e| (e, true)));
         for (entry, own) in pairs {
             let Some(id) = key_id(&entry.key) else {
                 entries.push(entry);

@@ -45,6 +45,12 @@ pub struct YamlError {
 
 impl YamlError {
     pub(crate) fn new(kind: YamlErrorKind, span: Span, message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { line: span.line, column: span.column, message: message.into(), remedy: remedy.into(), kind }
+        Self {
+            line: span.line,
+            column: span.column,
+            message: message.into(),
+            remedy: remedy.into(),
+            kind,
+        }
     }
 }

@@ -47,6 +47,11 @@ impl Default for Limits {
     /// Generous for configuration files of a few hundred kilobytes, and far from what could hurt a server: 4 MiB of
     /// text, 250,000 nodes, 64 levels, 8 MiB of scalar text.
     fn default() -> Self {
-        Self { max_bytes: 4 << 20, max_nodes: 250_000, max_depth: 64, max_scalar_bytes: 8 << 20 }
+        Self {
+            max_bytes: 4 << 20,
+            max_nodes: 250_000,
+            max_depth: 64,
+            max_scalar_bytes: 8 << 20,
+        }
     }
 }

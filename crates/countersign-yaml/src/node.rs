@@ -257,9 +257,12 @@ impl Node {
             }
             Value::Str(text) | Value::Opaque(_, text) => Json::String(text.clone()),
             Value::Seq(items) => Json::Array(items.iter().map(Node::to_json).collect()),
-            Value::Map(map) => {
-                Json::Object(map.entries.iter().map(|e| (e.key.scalar_text(), e.value.to_json())).collect())
-            }
+            Value::Map(map) => Json::Object(
+                map.entries
+                    .iter()
+                    .map(|e| (e.key.scalar_text(), e.value.to_json()))
+                    .collect(),
+            ),
         }
     }
 }
@@ -300,7 +303,11 @@ impl Map {
         }
         // In files that are compared the order is nearly always the same, so look at the same place first; sort only
         // when it is not, to stay below quadratic time.
-        if self.iter().zip(other.iter()).all(|((ka, va), (kb, vb))| ka.same_value(kb) && va.same_value(vb)) {
+        if self
+            .iter()
+            .zip(other.iter())
+            .all(|((ka, va), (kb, vb))| ka.same_value(kb) && va.same_value(vb))
+        {
             return true;
         }
         let sorted = |map: &Map| {

@@ -57,11 +57,13 @@ pub(crate) fn construct(kind: Kind, text: &str) -> Result<Value, String> {
     match kind {
         Kind::Null => Ok(Value::Null),
         Kind::Str => Ok(Value::Str(text.to_owned())),
-        Kind::Bool => {
-            bool_of_any_case(text).map(Value::Bool).ok_or_else(|| format!("`{}` is not a boolean", clip(text)))
-        }
+        Kind::Bool => bool_of_any_case(text)
+            .map(Value::Bool)
+            .ok_or_else(|| format!("`{}` is not a boolean", clip(text))),
         Kind::Int => int(text).ok_or_else(|| format!("`{}` is not an integer", clip(text))),
-        Kind::Float => float(text).map(Value::Float).ok_or_else(|| format!("`{}` is not a number", clip(text))),
+        Kind::Float => float(text)
+            .map(Value::Float)
+            .ok_or_else(|| format!("`{}` is not a number", clip(text))),
         Kind::Timestamp => {
             if is_timestamp(text.as_bytes()) && timestamp_in_range(text) {
                 Ok(Value::Opaque(OpaqueKind::Timestamp, text.to_owned()))
@@ -89,7 +91,13 @@ fn bool_of(text: &str) -> Option<bool> {
 
 /// An explicitly tagged boolean is looked up without regard to case.
 fn bool_of_any_case(text: &str) -> Option<bool> {
-    bool_of(text).or_else(|| if text.len() <= 5 { bool_of(&text.to_ascii_lowercase()) } else { None })
+    bool_of(text).or_else(|| {
+        if text.len() <= 5 {
+            bool_of(&text.to_ascii_lowercase())
+        } else {
+            None
+        }
+    })
 }
 
 fn skip_while(bytes: &[u8], from: usize, accept: impl Fn(u8) -> bool) -> usize {
@@ -186,7 +194,13 @@ fn int(text: &str) -> Option<Value> {
     } else {
         radix(digits, 10)?
     };
-    let signed = parsed.and_then(|magnitude| if negative { 0_i128.checked_sub(magnitude) } else { Some(magnitude) });
+    let signed = parsed.and_then(|magnitude| {
+        if negative {
+            0_i128.checked_sub(magnitude)
+        } else {
+            Some(magnitude)
+        }
+    });
     Some(match signed.and_then(|number| i64::try_from(number).ok()) {
         Some(number) => Value::Int(number),
         None => Value::Opaque(OpaqueKind::BigInt, plain),
@@ -207,13 +221,19 @@ fn sexagesimal_int(digits: &str) -> Option<Option<i128>> {
     let mut total = Some(0_i128);
     for part in digits.split(':') {
         let value = radix(part, 10)?;
-        total = total.and_then(|t| t.checked_mul(60)).and_then(|t| t.checked_add(value?));
+        total = total
+            .and_then(|t| t.checked_mul(60))
+            .and_then(|t| t.checked_add(value?));
     }
     Some(total)
 }
 
 fn float(text: &str) -> Option<f64> {
-    let plain: String = text.chars().filter(|&c| c != '_').collect::<String>().to_ascii_lowercase();
+    let plain: String = text
+        .chars()
+        .filter(|&c| c != '_')
+        .collect::<String>()
+        .to_ascii_lowercase();
     let negative = plain.starts_with('-');
     let digits = plain.strip_prefix(['-', '+']).unwrap_or(&plain);
     let magnitude = match digits {
@@ -236,7 +256,9 @@ fn float(text: &str) -> Option<f64> {
 /// Python's `float()` and Rust's agree on plain decimal notation; words such as `infinity` are not let through.
 fn decimal(text: &str) -> Option<f64> {
     let plausible = text.bytes().any(|b| b.is_ascii_digit())
-        && text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'-' | b'+'));
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'-' | b'+'));
     if plausible { text.parse().ok() } else { None }
 }
 
@@ -301,8 +323,7 @@ fn is_timestamp(bytes: &[u8]) -> bool {
             if !digits_at(bytes, &mut at, 1, 2) {
                 return false;
             }
-            at == bytes.len()
-                || (byte_at(bytes, &mut at, b':') && digits_at(bytes, &mut at, 2, 2) && at == bytes.len())
+            at == bytes.len() || (byte_at(bytes, &mut at, b':') && digits_at(bytes, &mut at, 2, 2) && at == bytes.len())
         }
         _ => false,
     }
@@ -310,8 +331,15 @@ fn is_timestamp(bytes: &[u8]) -> bool {
 
 /// Python refuses a month 13 or a 30 February when it builds the date; so do we. `text` has passed [`is_timestamp`].
 fn timestamp_in_range(text: &str) -> bool {
-    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
-    let mut next = || numbers.next().and_then(|part| part.get(..part.len().min(6))).and_then(|p| p.parse::<u32>().ok());
+    let mut numbers = text
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|part| !part.is_empty());
+    let mut next = || {
+        numbers
+            .next()
+            .and_then(|part| part.get(..part.len().min(6)))
+            .and_then(|p| p.parse::<u32>().ok())
+    };
     let (Some(year), Some(month), Some(day)) = (next(), next(), next()) else {
         return false;
     };

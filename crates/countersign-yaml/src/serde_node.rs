@@ -15,11 +15,19 @@ use crate::{Limits, parse};
 pub fn from_str<T: DeserializeOwned>(text: &str, limits: &Limits) -> Result<T, YamlError> {
     let document = parse(text, limits)?;
     if let Some(duplicate) = document.duplicate_keys.first() {
-        let span = Span { line: duplicate.line, column: duplicate.column, start: 0, end: 0 };
+        let span = Span {
+            line: duplicate.line,
+            column: duplicate.column,
+            start: 0,
+            end: 0,
+        };
         return Err(YamlError::new(
             YamlErrorKind::Shape,
             span,
-            format!("the key `{}` is already set on line {}", duplicate.key, duplicate.first_line),
+            format!(
+                "the key `{}` is already set on line {}",
+                duplicate.key, duplicate.first_line
+            ),
             "keep one of the two",
         ));
     }
@@ -58,12 +66,18 @@ impl std::error::Error for ShapeError {}
 
 impl de::Error for ShapeError {
     fn custom<T: std::fmt::Display>(message: T) -> Self {
-        Self { message: message.to_string(), span: None }
+        Self {
+            message: message.to_string(),
+            span: None,
+        }
     }
 }
 
 fn at<T>(span: Span, result: Result<T, ShapeError>) -> Result<T, ShapeError> {
-    result.map_err(|error| ShapeError { span: error.span.or(Some(span)), ..error })
+    result.map_err(|error| ShapeError {
+        span: error.span.or(Some(span)),
+        ..error
+    })
 }
 
 struct NodeDeserializer<'n>(&'n Node);
@@ -83,10 +97,15 @@ impl<'de> de::Deserializer<'de> for NodeDeserializer<'de> {
                 Value::Str(text) | Value::Opaque(_, text) => visitor.visit_borrowed_str(text),
                 Value::Seq(items) => {
                     let mut access = de::value::SeqDeserializer::new(items.iter().map(NodeRef));
-                    visitor.visit_seq(&mut access).and_then(|value| access.end().map(|()| value))
+                    visitor
+                        .visit_seq(&mut access)
+                        .and_then(|value| access.end().map(|()| value))
                 }
                 Value::Map(map) => {
-                    let mut access = MapAccess { entries: map.entries.iter(), value: None };
+                    let mut access = MapAccess {
+                        entries: map.entries.iter(),
+                        value: None,
+                    };
                     visitor.visit_map(&mut access)
                 }
             },
@@ -94,7 +113,11 @@ impl<'de> de::Deserializer<'de> for NodeDeserializer<'de> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ShapeError> {
-        if self.0.is_null() { visitor.visit_none() } else { at(self.0.span, visitor.visit_some(self)) }
+        if self.0.is_null() {
+            visitor.visit_none()
+        } else {
+            at(self.0.span, visitor.visit_some(self))
+        }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -113,15 +136,28 @@ impl<'de> de::Deserializer<'de> for NodeDeserializer<'de> {
     ) -> Result<V::Value, ShapeError> {
         let span = self.0.span;
         let access = match &self.0.value {
-            Value::Str(text) => EnumAccess { name: text, span, content: None },
+            Value::Str(text) => EnumAccess {
+                name: text,
+                span,
+                content: None,
+            },
             Value::Map(map) if map.len() == 1 => {
                 let Entry { key, value } = &map.entries[0];
                 let Some(name) = key.as_str() else {
                     return at(key.span, Err(de::Error::custom("expected the name of a variant")));
                 };
-                EnumAccess { name, span: key.span, content: Some(value) }
+                EnumAccess {
+                    name,
+                    span: key.span,
+                    content: Some(value),
+                }
             }
-            _ => return at(span, Err(de::Error::custom("expected a name or a mapping with one key"))),
+            _ => {
+                return at(
+                    span,
+                    Err(de::Error::custom("expected a name or a mapping with one key")),
+                );
+            }
         };
         at(span, visitor.visit_enum(access))
     }
@@ -152,7 +188,9 @@ impl<'de> de::MapAccess<'de> for &mut MapAccess<'de> {
     type Error = ShapeError;
 
     fn next_key_seed<K: de::DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ShapeError> {
-        let Some(entry) = self.entries.next() else { return Ok(None) };
+        let Some(entry) = self.entries.next() else {
+            return Ok(None);
+        };
         self.value = Some(&entry.value);
         // A key of a map with integer or string keys; JSON-like text keys are what structs ask for.
         at(entry.key.span, seed.deserialize(NodeDeserializer(&entry.key))).map(Some)
@@ -180,7 +218,13 @@ impl<'de> de::EnumAccess<'de> for EnumAccess<'de> {
         let name: de::value::BorrowedStrDeserializer<'de, ShapeError> =
             de::value::BorrowedStrDeserializer::new(self.name);
         let value = at(self.span, seed.deserialize(name))?;
-        Ok((value, VariantAccess { content: self.content, span: self.span }))
+        Ok((
+            value,
+            VariantAccess {
+                content: self.content,
+                span: self.span,
+            },
+        ))
     }
 }
 
@@ -193,7 +237,10 @@ impl<'n> VariantAccess<'n> {
     fn need(&self) -> Result<&'n Node, ShapeError> {
         match self.content {
             Some(node) => Ok(node),
-            None => at(self.span, Err(de::Error::custom("this variant needs a value: write `name: value`"))),
+            None => at(
+                self.span,
+                Err(de::Error::custom("this variant needs a value: write `name: value`")),
+            ),
         }
     }
 }

@@ -12,7 +12,10 @@ pub(crate) fn check(text: &str, max_bytes: usize) -> Result<(), YamlError> {
         return Err(YamlError::new(
             YamlErrorKind::Limit,
             position(text, 0),
-            format!("the file has {} bytes, more than the {max_bytes} that are read", text.len()),
+            format!(
+                "the file has {} bytes, more than the {max_bytes} that are read",
+                text.len()
+            ),
             "split the file",
         ));
     }
@@ -58,7 +61,11 @@ pub(crate) fn position(text: &str, at: usize) -> Span {
         line: small(before.bytes().filter(|&b| b == b'\n').count() + 1),
         column: small(before[line_start..].chars().count() + 1),
         start: at,
-        end: at + text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8),
+        end: at
+            + text
+                .get(at..)
+                .and_then(|rest| rest.chars().next())
+                .map_or(0, char::len_utf8),
     }
 }
 
@@ -67,7 +74,12 @@ pub(crate) fn syntax_error(error: &ScanError) -> YamlError {
     let mark = error.marker();
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let at = mark.byte_offset().unwrap_or(0);
-    let span = Span { line: small(mark.line()), column: small(mark.col().saturating_add(1)), start: at, end: at };
+    let span = Span {
+        line: small(mark.line()),
+        column: small(mark.col().saturating_add(1)),
+        start: at,
+        end: at,
+    };
     let text = error.info();
     let limit = text.contains("nesting") || text.contains("recursion");
     let remedy = if limit {
@@ -75,7 +87,16 @@ pub(crate) fn syntax_error(error: &ScanError) -> YamlError {
     } else {
         "check indentation, quotes and brackets here and on the line before"
     };
-    YamlError::new(if limit { YamlErrorKind::Limit } else { YamlErrorKind::Syntax }, span, text.to_owned(), remedy)
+    YamlError::new(
+        if limit {
+            YamlErrorKind::Limit
+        } else {
+            YamlErrorKind::Syntax
+        },
+        span,
+        text.to_owned(),
+        remedy,
+    )
 }
 
 /// PyYAML knows tabs only inside quotes, block scalars and comments; YAML 1.2 also lets them separate tokens. Whatever
@@ -89,14 +110,20 @@ pub(crate) struct TabCheck<'t> {
 
 impl<'t> TabCheck<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { text, active: text.contains('\t'), seen: 0 }
+        Self {
+            text,
+            active: text.contains('\t'),
+            seen: 0,
+        }
     }
 
     pub(crate) fn token(&mut self, event: &Event<'_>, span: &Span) -> Result<(), YamlError> {
         if !self.active {
             return Ok(());
         }
-        let Event::Scalar(_, style, ..) = event else { return Ok(()) };
+        let Event::Scalar(_, style, ..) = event else {
+            return Ok(());
+        };
         if span.end <= span.start || span.start < self.seen {
             return Ok(());
         }
