@@ -1,1 +1,4 @@
-//! Readers of the repository's record files: changelog, models table, thresholds, golden curves, image references. Pure.
+//! Readers of the repository's record files: changelog, models table, thresholds, golden curves, image references,
+//! evaluation results, waivers. Pure.
+
+pub mod models;
