@@ -9,6 +9,8 @@ mod engine;
 mod facts;
 mod flags;
 mod launch;
+pub mod recipe;
+mod shwords;
 mod tree;
 mod value;
 mod yaml;

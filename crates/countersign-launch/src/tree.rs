@@ -6,9 +6,9 @@
 use crate::value::{Piece, Text};
 
 /// How deep a tree may nest before the rest is left out.
-pub const MAX_DEPTH: usize = 48;
+pub(crate) const MAX_DEPTH: usize = 48;
 /// How many nodes one tree may have before the rest is left out.
-pub const MAX_NODES: usize = 60_000;
+pub(crate) const MAX_NODES: usize = 60_000;
 
 /// A value with its line.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,7 +110,7 @@ impl Tree {
 }
 
 /// `true`/`false` in YAML, JSON or Python spelling.
-pub fn parse_bool(text: &str) -> Option<bool> {
+pub(crate) fn parse_bool(text: &str) -> Option<bool> {
     match text.trim() {
         "true" | "True" | "TRUE" => Some(true),
         "false" | "False" | "FALSE" => Some(false),
@@ -168,16 +168,16 @@ fn write_json(tree: &Tree, out: &mut Text, depth: usize) {
 
 /// A text in which every unknown is a word of its own, so that an ordinary reader can parse it; [`Masked::restore`]
 /// puts the unknowns back into the scalars that were read.
-pub struct Masked {
+pub(crate) struct Masked {
     /// The text to parse.
-    pub text: String,
+    pub(crate) text: String,
     tag: String,
     names: Vec<String>,
 }
 
 impl Masked {
     /// Replaces the unknowns of `text` by words that occur nowhere else in it.
-    pub fn new(text: &Text) -> Self {
+    pub(crate) fn new(text: &Text) -> Self {
         let known: String =
             text.pieces().iter().filter_map(|p| if let Piece::Known(t) = p { Some(t.as_str()) } else { None }).collect();
         let mut n = 0u32;
@@ -203,7 +203,7 @@ impl Masked {
     }
 
     /// The scalar with its unknowns restored.
-    pub fn restore(&self, scalar: &str) -> Text {
+    pub(crate) fn restore(&self, scalar: &str) -> Text {
         let mut out = Text::default();
         let mut rest = scalar;
         while let Some(pos) = rest.find(&self.tag) {
@@ -226,7 +226,7 @@ impl Masked {
     }
 
     /// The tree with its unknowns restored everywhere.
-    pub fn restore_tree(&self, tree: Tree) -> Tree {
+    pub(crate) fn restore_tree(&self, tree: Tree) -> Tree {
         if self.names.is_empty() {
             return tree;
         }
@@ -248,7 +248,7 @@ impl Masked {
 
 /// Reads a JSON object or list out of a flag value, as argument parsers of the engines would: Python spellings of the
 /// constants and single quotes are tolerated, an unknown may stand anywhere. `None` if it is neither.
-pub fn from_json(text: &Text, line: u32) -> Option<Tree> {
+pub(crate) fn from_json(text: &Text, line: u32) -> Option<Tree> {
     let trimmed = text.known_prefix().trim_start();
     if !trimmed.starts_with('{') && !trimmed.starts_with('[') {
         return None;
@@ -391,7 +391,7 @@ impl Json<'_> {
 
 /// Calls `visit` for every leaf with its dotted name; an empty mapping or list is a leaf, and so is a list that holds
 /// only scalars (written as one text).
-pub fn leaves(prefix: &str, tree: &Tree, visit: &mut dyn FnMut(String, Text, u32)) {
+pub(crate) fn leaves(prefix: &str, tree: &Tree, visit: &mut dyn FnMut(String, Text, u32)) {
     leaves_at(prefix, tree, 0, visit);
 }
 

@@ -1,0 +1,169 @@
+//! Derives launches from a git repository and prints how much of each is known.
+//!
+//! `cargo run --example launches -- recipes GIT_DIR [REV] [FOLDER]`
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
+use countersign_launch::recipe::{self, RecipeOptions};
+use countersign_launch::{Fact, Launch, Role};
+
+/// Files of one revision, read through the `git` program.
+pub struct Repository {
+    dir: String,
+    rev: String,
+}
+
+impl Repository {
+    /// A repository at a revision.
+    pub fn new(dir: &str, rev: &str) -> Self {
+        Repository { dir: dir.into(), rev: rev.into() }
+    }
+
+    fn git(&self, args: &[&str]) -> Vec<u8> {
+        Command::new("git").arg("--git-dir").arg(&self.dir).args(args).output().map(|o| o.stdout).unwrap_or_default()
+    }
+
+    /// Paths under a folder.
+    pub fn list(&self, under: &str) -> Vec<String> {
+        let out = self.git(&["ls-tree", "-r", "--name-only", &self.rev, "--", under]);
+        String::from_utf8_lossy(&out).lines().map(str::to_owned).collect()
+    }
+
+    /// Contents of many files, in one `git` process.
+    pub fn read_all(&self, paths: &[String]) -> BTreeMap<String, String> {
+        let mut child = Command::new("git")
+            .args(["--git-dir", &self.dir, "cat-file", "--batch"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let asked: String = paths.iter().map(|p| format!("{}:{p}\n", self.rev)).collect();
+        let writer = std::thread::spawn(move || stdin.write_all(asked.as_bytes()));
+        let mut bytes = Vec::new();
+        child.stdout.take().unwrap().read_to_end(&mut bytes).unwrap();
+        writer.join().unwrap().unwrap();
+        child.wait().unwrap();
+        let mut out = BTreeMap::new();
+        let mut rest = &bytes[..];
+        for path in paths {
+            let end = rest.iter().position(|b| *b == b'\n').unwrap();
+            let header = String::from_utf8_lossy(&rest[..end]).into_owned();
+            rest = &rest[end + 1..];
+            let Some(size) = header.rsplit(' ').next().and_then(|n| n.parse::<usize>().ok()) else { continue };
+            out.insert(path.clone(), String::from_utf8_lossy(&rest[..size]).into_owned());
+            rest = &rest[size + 1..];
+        }
+        out
+    }
+}
+
+/// Counts of what is known.
+#[derive(Default)]
+pub struct Tally {
+    launches: usize,
+    known: BTreeMap<&'static str, usize>,
+    all: usize,
+    because: BTreeMap<String, usize>,
+}
+
+impl Tally {
+    /// Adds a launch; whether all of it is known.
+    pub fn add(&mut self, l: &Launch) -> bool {
+        self.launches += 1;
+        let mut all = true;
+        let mut one = |name: &'static str, known: bool, because: Vec<String>| {
+            if known {
+                *self.known.entry(name).or_default() += 1;
+            } else {
+                all = false;
+                for b in because {
+                    *self.because.entry(format!("{name}: {b}")).or_default() += 1;
+                }
+            }
+        };
+        fn why<T>(f: &Fact<T>) -> Vec<String> {
+            match f {
+                Fact::Symbolic(n) => n.clone(),
+                _ => vec!["absent".into()],
+            }
+        }
+        one("model", l.model.is_known(), why(&l.model));
+        one("tp", l.parallel.tp.is_known(), why(&l.parallel.tp));
+        one("dp", l.parallel.dp.is_known(), why(&l.parallel.dp));
+        one("ep", l.parallel.ep.is_known(), why(&l.parallel.ep));
+        one("dp-attention", l.parallel.dp_attention.is_known(), why(&l.parallel.dp_attention));
+        one("quantisation", l.quantisation.is_known(), why(&l.quantisation));
+        one("kv-dtype", l.kv_cache_dtype.is_known(), why(&l.kv_cache_dtype));
+        match &l.spec {
+            None => one("spec", l.opaque.is_empty(), vec!["opaque words".into()]),
+            Some(s) => {
+                one("spec", s.method.is_known() && s.draft_tokens.is_known(), [why(&s.method), why(&s.draft_tokens)].concat());
+            }
+        }
+        if all {
+            self.all += 1;
+        }
+        all
+    }
+
+    /// Prints the table.
+    pub fn print(&self, title: &str) {
+        println!("\n{title}: {} launches", self.launches);
+        let pct = |n: usize| 100.0 * n as f64 / self.launches.max(1) as f64;
+        for (name, n) in &self.known {
+            println!("  {name:14} {n:6}  {:6.2} %", pct(*n));
+        }
+        println!("  {:14} {:6}  {:6.2} %", "all of these", self.all, pct(self.all));
+        for (because, n) in &self.because {
+            println!("    symbolic: {because} ({n})");
+        }
+    }
+}
+
+fn recipes(dir: &str, rev: &str, folder: &str) {
+    let repo = Repository::new(dir, rev);
+    let paths: Vec<String> = repo.list(folder).into_iter().filter(|p| p.ends_with(".yaml")).collect();
+    let files = repo.read_all(&paths);
+    let mut tally = Tally::default();
+    let (mut ok, mut bad, mut variants) = (0, 0, 0);
+    for (path, text) in &files {
+        let mut selectors: Vec<Option<String>> = recipe::variants(text).into_iter().map(Some).collect();
+        if selectors.is_empty() {
+            selectors.push(None);
+        }
+        let mut failed = false;
+        for selector in &selectors {
+            variants += 1;
+            let options = RecipeOptions { selector: selector.as_deref(), ..RecipeOptions::default() };
+            match recipe::read(path, text, &options) {
+                Ok(recipe) => {
+                    for launch in recipe.launches.iter().filter(|l| l.role != Role::Frontend) {
+                        if !tally.add(launch) {
+                            println!("{path} {selector:?} {}: {:?}", launch.role, launch.unknowns());
+                        }
+                    }
+                }
+                Err(e) => {
+                    failed = true;
+                    println!("{e}");
+                }
+            }
+        }
+        if failed { bad += 1 } else { ok += 1 }
+    }
+    println!("recipes: {ok} read, {bad} not; {variants} variants");
+    tally.print("recipes");
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let arg = |i: usize, default: &str| args.get(i).cloned().unwrap_or_else(|| default.to_owned());
+    match arg(0, "").as_str() {
+        "recipes" => recipes(&arg(1, "."), &arg(2, "HEAD"), &arg(3, "benchmarks/multi_node/srt-slurm-recipes")),
+        _ => eprintln!("usage: launches recipes GIT_DIR [REV] [FOLDER]"),
+    }
+}
