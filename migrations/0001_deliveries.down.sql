@@ -1,0 +1,2 @@
+DROP TABLE rejected_requests;
+DROP TABLE deliveries;

@@ -1,0 +1,2 @@
+DROP TABLE repository_turns;
+DROP TABLE work;

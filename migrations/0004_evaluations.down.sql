@@ -1,0 +1,3 @@
+DROP TABLE evaluations;
+DROP TABLE blobs;
+DROP FUNCTION countersign_append_only();
