@@ -17,7 +17,10 @@ fn tree(node: &Node) -> Json {
         Value::Opaque(OpaqueKind::BigInt, _) => json!(["bigint"]),
         Value::Opaque(OpaqueKind::Timestamp, _) => json!(["date"]),
         Value::Seq(items) => json!(["seq", items.iter().map(tree).collect::<Vec<_>>()]),
-        Value::Map(map) => json!(["map", map.iter().map(|(k, v)| json!([tree(k), tree(v)])).collect::<Vec<_>>()]),
+        Value::Map(map) => json!([
+            "map",
+            map.iter().map(|(k, v)| json!([tree(k), tree(v)])).collect::<Vec<_>>()
+        ]),
     }
 }
 
@@ -25,7 +28,13 @@ fn main() -> std::io::Result<()> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for line in std::io::stdin().lock().lines() {
         let text: String = serde_json::from_str(&line?)?;
-        let answer = match parse(&text, &Limits { max_nodes: 2_000_000, ..Limits::default() }) {
+        let answer = match parse(
+            &text,
+            &Limits {
+                max_nodes: 2_000_000,
+                ..Limits::default()
+            },
+        ) {
             Ok(document) => json!({"tree": tree(&document.root), "duplicates": document.duplicate_keys.len()}),
             Err(error) => json!({"error": error.to_string()}),
         };

@@ -1,10 +1,10 @@
 //! From parser events to the tree: aliases copied within the limits, merge keys flattened, duplicate keys resolved as
 //! PyYAML resolves them and reported. Iterative, so the depth of the text never becomes depth of the stack here.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry as HashEntry;
+use std::collections::{HashMap, HashSet};
 
-use serde_yaml::granit_parser::{Event, Options, Parser, ScalarStyle, Span as RawSpan, StrInput, Tag};
+use serde_yaml::granit_parser::{Event, Options, Parser, ScalarStyle, Span as RawSpan, StrInput, StructureStyle, Tag};
 
 use crate::error::{YamlError, YamlErrorKind};
 use crate::node::{Document, DuplicateKey, Entry, Map, Node, Span, Value};
@@ -65,19 +65,21 @@ struct Composed {
     weight: Weight,
 }
 
-enum Frame {
-    Seq {
-        span: Span,
-        anchor: usize,
-        items: Vec<Node>,
-        weight: Weight,
-    },
+/// A collection that is still open.
+struct Frame {
+    span: Span,
+    anchor: usize,
+    /// Written between brackets.
+    flow: bool,
+    weight: Weight,
+    content: Content,
+}
+
+enum Content {
+    Seq(Vec<Node>),
     Map {
-        span: Span,
-        anchor: usize,
         builder: MapBuilder,
         key: Option<(Node, Role)>,
-        weight: Weight,
     },
 }
 
@@ -89,6 +91,9 @@ struct Composer<'t> {
     stack: Vec<Frame>,
     root: Option<Node>,
     anchors: HashMap<usize, (Node, Role, Weight)>,
+    anchor_names: HashSet<String>,
+    /// How many of the open collections are written in flow style.
+    flow_depth: usize,
     total: Weight,
     duplicates: Vec<DuplicateKey>,
     documents: Vec<Document>,
@@ -105,6 +110,7 @@ impl<'t> Composer<'t> {
         options.set_emit_comments(false);
         // As libyaml and PyYAML: a block scalar that ends with the text gets no line feed of its own.
         options.block_scalar_eof_without_line_feed = true;
+        options.emit_anchor_events = true;
         options.flow_nesting_limit = limits.max_depth + 1;
         options.block_nesting_limit = limits.max_depth + 1;
         Ok(Self {
@@ -115,6 +121,8 @@ impl<'t> Composer<'t> {
             stack: Vec::new(),
             root: None,
             anchors: HashMap::new(),
+            anchor_names: HashSet::new(),
+            flow_depth: 0,
             total: Weight::default(),
             duplicates: Vec::new(),
             documents: Vec::new(),
@@ -138,6 +146,7 @@ impl<'t> Composer<'t> {
                 }
                 Event::DocumentEnd => {
                     self.anchors.clear();
+                    self.anchor_names.clear();
                     let root = self.root.take().unwrap_or(Node {
                         span,
                         value: Value::Null,
@@ -148,32 +157,37 @@ impl<'t> Composer<'t> {
                     self.documents.push(Document { root, duplicate_keys });
                 }
                 Event::Scalar(text, style, anchor, tag) => {
+                    source::check_scalar(self.text, style, &span, self.flow_depth > 0, self.stack.is_empty())?;
                     let composed = scalar(&text, style, tag.as_deref(), span)?;
                     self.charge(composed.weight, span)?;
                     self.finish(composed, anchor)?;
                 }
-                Event::Alias(id) => self.alias(id, span)?,
-                Event::SequenceStart(_, anchor, tag) => {
-                    check_collection_tag(tag.as_deref(), "seq", span)?;
-                    self.open(span)?;
-                    self.stack.push(Frame::Seq {
-                        span,
-                        anchor,
-                        items: Vec::new(),
-                        weight: Weight::default(),
-                    });
+                Event::Anchor(_, name) => {
+                    source::check_anchor(&name, span)?;
+                    if !self.anchor_names.insert(name.into_owned()) {
+                        return Err(YamlError::new(
+                            YamlErrorKind::Alias,
+                            span,
+                            "this anchor name is already taken in the document",
+                            "give one of the two anchors another name",
+                        ));
+                    }
                 }
-                Event::MappingStart(_, anchor, tag) => {
+                Event::Alias(id) => {
+                    source::check_anchor(self.text.get(span.start + 1..span.end).unwrap_or_default(), span)?;
+                    self.alias(id, span)?;
+                }
+                Event::SequenceStart(structure, anchor, tag) => {
+                    check_collection_tag(tag.as_deref(), "seq", span)?;
+                    self.open(span, anchor, structure, Content::Seq(Vec::new()))?;
+                }
+                Event::MappingStart(structure, anchor, tag) => {
                     check_collection_tag(tag.as_deref(), "map", span)?;
-                    self.open(span)?;
-                    let builder = MapBuilder::default();
-                    self.stack.push(Frame::Map {
-                        span,
-                        anchor,
-                        builder,
+                    let content = Content::Map {
+                        builder: MapBuilder::default(),
                         key: None,
-                        weight: Weight::default(),
-                    });
+                    };
+                    self.open(span, anchor, structure, content)?;
                 }
                 Event::SequenceEnd | Event::MappingEnd => self.close(span)?,
                 _ => {}
@@ -182,7 +196,13 @@ impl<'t> Composer<'t> {
         tabs.end()
     }
 
-    fn open(&mut self, span: Span) -> Result<(), YamlError> {
+    fn open(
+        &mut self,
+        span: Span,
+        anchor: usize,
+        structure: StructureStyle,
+        content: Content,
+    ) -> Result<(), YamlError> {
         if self.stack.len() >= self.limits.max_depth {
             return Err(self.too_deep(span));
         }
@@ -193,7 +213,17 @@ impl<'t> Composer<'t> {
                 depth: 0,
             },
             span,
-        )
+        )?;
+        let flow = structure == StructureStyle::Flow;
+        self.flow_depth += usize::from(flow);
+        self.stack.push(Frame {
+            span,
+            anchor,
+            flow,
+            weight: Weight::default(),
+            content,
+        });
+        Ok(())
     }
 
     fn too_deep(&self, span: Span) -> YamlError {
@@ -251,20 +281,17 @@ impl<'t> Composer<'t> {
     fn close(&mut self, end: Span) -> Result<(), YamlError> {
         // The parser balances starts and ends; an end without a start cannot reach here.
         let Some(frame) = self.stack.pop() else { return Ok(()) };
-        let (mut span, anchor, value, mut weight) = match frame {
-            Frame::Seq {
-                span,
-                anchor,
-                items,
-                weight,
-            } => (span, anchor, Value::Seq(items), weight),
-            Frame::Map {
-                span,
-                anchor,
-                builder,
-                weight,
-                ..
-            } => (span, anchor, Value::Map(builder.finish(&mut self.duplicates)), weight),
+        let Frame {
+            mut span,
+            anchor,
+            flow,
+            mut weight,
+            content,
+        } = frame;
+        self.flow_depth -= usize::from(flow);
+        let value = match content {
+            Content::Seq(items) => Value::Seq(items),
+            Content::Map { builder, .. } => Value::Map(builder.finish(&mut self.duplicates)),
         };
         // A block collection's end event lies at the next token; the collection itself ends no later.
         span.end = end.end.max(span.start);
@@ -287,55 +314,61 @@ impl<'t> Composer<'t> {
             self.charge(weight, node.span)?;
             self.anchors.insert(anchor, (node.clone(), role, weight));
         }
-        let add = |total: &mut Weight| {
-            total.nodes += weight.nodes;
-            total.bytes += weight.bytes;
-            total.depth = total.depth.max(weight.depth);
+        let Some(parent) = self.stack.last_mut() else {
+            refuse_special(role, &node)?;
+            self.root = Some(node);
+            return Ok(());
         };
-        match self.stack.last_mut() {
-            None => {
+        parent.weight.nodes += weight.nodes;
+        parent.weight.bytes += weight.bytes;
+        parent.weight.depth = parent.weight.depth.max(weight.depth);
+        match &mut parent.content {
+            Content::Seq(items) => {
                 refuse_special(role, &node)?;
-                self.root = Some(node);
-            }
-            Some(Frame::Seq {
-                items, weight: total, ..
-            }) => {
-                refuse_special(role, &node)?;
-                add(total);
                 items.push(node);
             }
-            Some(Frame::Map {
-                builder,
-                key,
-                weight: total,
-                ..
-            }) => {
-                add(total);
-                match key.take() {
-                    None => {
-                        if matches!(node.value, Value::Seq(_) | Value::Map(_)) {
-                            return Err(YamlError::new(
-                                YamlErrorKind::Key,
-                                node.span,
-                                format!("{} cannot be a key", node.type_name()),
-                                "use a string as the key",
-                            ));
-                        }
-                        *key = Some((node, role));
-                    }
-                    Some((key_node, key_role)) => {
-                        refuse_special(role, &node)?;
-                        if key_role == Role::Merge {
-                            builder.merge(node, key_node.span)?;
-                        } else {
-                            builder.insert(key_node, node);
-                        }
+            Content::Map { builder, key } => match key.take() {
+                None => {
+                    check_key(self.text, &node)?;
+                    *key = Some((node, role));
+                }
+                Some((key_node, key_role)) => {
+                    refuse_special(role, &node)?;
+                    if key_role == Role::Merge {
+                        builder.merge(node, key_node.span)?;
+                    } else {
+                        builder.insert(key_node, node);
                     }
                 }
-            }
+            },
         }
         Ok(())
     }
+}
+
+/// Keys are scalars on one line. YAML 1.2 also lets a key be left out before `:` or, between brackets, run over
+/// several lines; PyYAML does not.
+fn check_key(text: &str, node: &Node) -> Result<(), YamlError> {
+    let written = text.get(node.span.start..node.span.end).unwrap_or_default();
+    let (message, remedy) = if matches!(node.value, Value::Seq(_) | Value::Map(_)) {
+        (
+            format!("{} cannot be a key", node.type_name()),
+            "use a string as the key",
+        )
+    } else if node.is_null() && written.is_empty() {
+        (
+            "there is no key before the colon".to_owned(),
+            "write the key, or put the text in quotes",
+        )
+    } else if written.trim_end().contains(['\n', '\r']) {
+        (
+            "the key runs over more than one line".to_owned(),
+            "write the key on one line",
+        )
+    } else {
+        return Ok(());
+    };
+    Err(YamlError::new(YamlErrorKind::Key, node.span, message, remedy))
 }
 
 fn span_of(raw: &RawSpan) -> Span {

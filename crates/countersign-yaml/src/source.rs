@@ -19,6 +19,7 @@ pub(crate) fn check(text: &str, max_bytes: usize) -> Result<(), YamlError> {
             "split the file",
         ));
     }
+    check_first_line(text)?;
     // Nearly every file is plain ASCII; characters are looked at one by one only where it is not.
     if text.bytes().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e)) {
         return Ok(());
@@ -50,6 +51,78 @@ pub(crate) fn check(text: &str, max_bytes: usize) -> Result<(), YamlError> {
         }
     }
     Ok(())
+}
+
+/// A document end marker before any document: nothing to YAML 1.2, an error to PyYAML.
+fn check_first_line(text: &str) -> Result<(), YamlError> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let content = line.trim();
+        if content == "..." || line.starts_with("... ") {
+            return Err(YamlError::new(
+                YamlErrorKind::Syntax,
+                position(text, at),
+                "the document ends before it begins",
+                "remove the `...`",
+            ));
+        }
+        if !content.is_empty() && !content.starts_with('#') {
+            break;
+        }
+        at += line.len();
+    }
+    Ok(())
+}
+
+/// Where YAML 1.2 reads more than PyYAML: a `?` inside a plain scalar of a flow collection ends it there, a `:` at its start is an indicator, and a block
+/// scalar that is the whole document needs an indented text.
+pub(crate) fn check_scalar(
+    text: &str,
+    style: ScalarStyle,
+    span: &Span,
+    in_flow: bool,
+    is_root: bool,
+) -> Result<(), YamlError> {
+    let source = text.get(span.start..span.end).unwrap_or_default();
+    match style {
+        ScalarStyle::Plain if in_flow => match source.find('?').or_else(|| source.starts_with(':').then_some(0)) {
+            Some(offset) => Err(YamlError::new(
+                YamlErrorKind::Syntax,
+                position(text, span.start + offset),
+                "a `?`, or a `:` at the start, of unquoted text between brackets is an indicator to some YAML readers",
+                "put the text in quotes",
+            )),
+            None => Ok(()),
+        },
+        // The span of a block scalar begins at its text, after the header.
+        ScalarStyle::Literal | ScalarStyle::Folded if is_root && span.column == 1 && !source.trim().is_empty() => {
+            Err(YamlError::new(
+                YamlErrorKind::Syntax,
+                *span,
+                "the text of this block scalar is not indented",
+                "indent it by two spaces",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// PyYAML's anchor names are letters, digits, `-` and `_`; YAML 1.2 also takes the colon of `&name: value` into the
+/// name, and so reads another tree.
+pub(crate) fn check_anchor(name: &str, span: Span) -> Result<(), YamlError> {
+    if !name.is_empty()
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+    {
+        return Ok(());
+    }
+    Err(YamlError::new(
+        YamlErrorKind::Alias,
+        span,
+        format!("`{}` is not a name for an anchor", crate::resolve::clip(name)),
+        "use letters, digits, `-` and `_`, and a space before a colon",
+    ))
 }
 
 /// The span of the single character at a byte offset.
@@ -128,15 +201,8 @@ impl<'t> TabCheck<'t> {
             return Ok(());
         }
         self.gap(span.start)?;
-        match style {
-            ScalarStyle::Plain => self.no_tab(span.start, span.end)?,
-            ScalarStyle::Literal | ScalarStyle::Folded => {
-                // The header line, up to a comment.
-                let line = self.text.get(span.start..span.end).unwrap_or_default();
-                let header = line.find(['\n', '\r', '#']).unwrap_or(line.len());
-                self.no_tab(span.start, span.start + header)?;
-            }
-            _ => {}
+        if *style == ScalarStyle::Plain {
+            self.no_tab(span.start, span.end)?;
         }
         self.seen = span.end;
         Ok(())
