@@ -94,8 +94,12 @@ impl Problem {
                 "Write each owner as @user, @org/team or an e-mail address, separated by spaces."
             }
             Self::TooManyProblems { .. } => "Correct the problems listed before this one first.",
-            Self::HashEndsPattern => "Put a space before the comment, or use `?` in place of a `#` that is in the path.",
-            Self::OwnerReadAsPattern { .. } => "Begin the line with a pattern, such as `*`, and put a space before the owner.",
+            Self::HashEndsPattern => {
+                "Put a space before the comment, or use `?` in place of a `#` that is in the path."
+            }
+            Self::OwnerReadAsPattern { .. } => {
+                "Begin the line with a pattern, such as `*`, and put a space before the owner."
+            }
             Self::UnlikelyEmail { .. } => "Put a space between two owners, or correct the address.",
         }
     }
@@ -140,13 +144,25 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     pub(crate) fn new(line: usize, column: usize, text: &str, problem: Problem, reach: Reach) -> Self {
-        Self { line, column, text: clip(text), effect: problem.effect(), remedy: problem.remedy(), problem, reach }
+        Self {
+            line,
+            column,
+            text: clip(text),
+            effect: problem.effect(),
+            remedy: problem.remedy(),
+            problem,
+            reach,
+        }
     }
 }
 
 impl std::fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "line {}, column {}: {}. {}", self.line, self.column, self.problem, self.remedy)
+        write!(
+            f,
+            "line {}, column {}: {}. {}",
+            self.line, self.column, self.problem, self.remedy
+        )
     }
 }
 

@@ -62,7 +62,10 @@ impl Owner {
             Some((org, slug)) => {
                 let slug_ok = (1..=MAX_SLUG).contains(&slug.len()) && slug.bytes().all(is_name_byte);
                 if is_login(org) && slug_ok {
-                    Ok(Self::Team { org: org.to_owned(), slug: slug.to_owned() })
+                    Ok(Self::Team {
+                        org: org.to_owned(),
+                        slug: slug.to_owned(),
+                    })
                 } else {
                     Err(InvalidOwner)
                 }
@@ -99,9 +102,13 @@ impl Owner {
     #[must_use]
     pub fn is_plausible(&self) -> bool {
         let Self::Email(address) = self else { return true };
-        let Some((local, domain)) = address.rsplit_once('@') else { return false };
+        let Some((local, domain)) = address.rsplit_once('@') else {
+            return false;
+        };
         let local_ok = local.len() <= 64
-            && local.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+/=?^_`{|}~-.".contains(&b));
+            && local
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+/=?^_`{|}~-.".contains(&b));
         let labels: Vec<&str> = domain.split('.').collect();
         let label_ok = |l: &&str| {
             (1..=63).contains(&l.len())
@@ -110,7 +117,8 @@ impl Owner {
                 && l.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
         };
         let tld_ok = labels.last().is_some_and(|tld| {
-            tld.len() >= 2 && (tld.bytes().all(|b| b.is_ascii_alphabetic()) || tld.to_ascii_lowercase().starts_with("xn--"))
+            tld.len() >= 2
+                && (tld.bytes().all(|b| b.is_ascii_alphabetic()) || tld.to_ascii_lowercase().starts_with("xn--"))
         });
         local_ok && labels.len() >= 2 && labels.iter().all(label_ok) && tld_ok
     }
@@ -189,23 +197,56 @@ mod tests {
         let user = |s: &str| matches!(Owner::parse(s), Ok(Owner::User(_)));
         let team = |s: &str| matches!(Owner::parse(s), Ok(Owner::Team { .. }));
         let email = |s: &str| matches!(Owner::parse(s), Ok(Owner::Email(_)));
-        for good in ["@octocat", "@1am9trash", "@Octo-Cat", "@octo_corp", "@renovate[bot]", "@a", "@legacy-"] {
+        for good in [
+            "@octocat",
+            "@1am9trash",
+            "@Octo-Cat",
+            "@octo_corp",
+            "@renovate[bot]",
+            "@a",
+            "@legacy-",
+        ] {
             assert!(user(good), "{good}");
         }
         assert!(user(&format!("@{}", "a".repeat(39))));
         for good in ["@org/team", "@Org/My_Team-2", "@org/-x"] {
             assert!(team(good), "{good}");
         }
-        for good in ["docs@example.com", "a.b+c@sub.example.photography", "x@one@two", "@one@two", "a@localhost"] {
+        for good in [
+            "docs@example.com",
+            "a.b+c@sub.example.photography",
+            "x@one@two",
+            "@one@two",
+            "@a,@b,",
+            "a@localhost",
+        ] {
             assert!(email(good), "{good}");
         }
         let long = format!("@{}", "a".repeat(40));
         for bad in [
-            "", "@", "@@", "user", "docs@", "org/team", "@/team", "@org/", "@org/a/b", "@org//a", "@-x", "@_x", "@a.b",
-            "@org/a.b", "@org/team[bot]", "@[bot]", "@a[bot", "@ä", "@user,", "@a,@b,", "*", &long,
+            "",
+            "@",
+            "@@",
+            "user",
+            "docs@",
+            "org/team",
+            "@/team",
+            "@org/",
+            "@org/a/b",
+            "@org//a",
+            "@-x",
+            "@_x",
+            "@a.b",
+            "@org/a.b",
+            "@org/team[bot]",
+            "@[bot]",
+            "@a[bot",
+            "@ä",
+            "@user,",
+            "*",
+            &long,
         ] {
-            // `@a,@b,` has an inner at sign: it reads as an address, so it is not in the refused set.
-            assert_eq!(Owner::parse(bad).is_err(), bad != "@a,@b,", "{bad}");
+            assert_eq!(Owner::parse(bad).err(), Some(InvalidOwner), "{bad}");
         }
     }
 
@@ -213,12 +254,27 @@ mod tests {
     fn plausible_addresses() {
         let plausible = |s: &str| Owner::parse(s).expect(s).is_plausible();
         for good in [
-            "docs@example.com", "a@b.co", "a@b.international", "a@b.cancerresearch", "a@b.xn--vermgensberatung-pwb",
-            "o'neil+ci@x-y.example.org", "@octocat", "@org/team",
+            "docs@example.com",
+            "a@b.co",
+            "a@b.international",
+            "a@b.cancerresearch",
+            "a@b.xn--vermgensberatung-pwb",
+            "o'neil+ci@x-y.example.org",
+            "@octocat",
+            "@org/team",
         ] {
             assert!(plausible(good), "{good}");
         }
-        for bad in ["a@localhost", "@one@two", "x@one@two", "a@b.c", "a@-b.com", "a@b..com", "a@b.c0m", "ä@b.com"] {
+        for bad in [
+            "a@localhost",
+            "@one@two",
+            "x@one@two",
+            "a@b.c",
+            "a@-b.com",
+            "a@b..com",
+            "a@b.c0m",
+            "ä@b.com",
+        ] {
             assert!(!plausible(bad), "{bad}");
         }
     }

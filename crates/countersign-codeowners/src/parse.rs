@@ -32,8 +32,12 @@ impl CodeOwners {
     pub fn parse(text: &str) -> Self {
         let mut file = Self::default();
         if text.len() >= MAX_FILE_BYTES {
-            let problem = Problem::FileTooLarge { bytes: text.len(), limit: MAX_FILE_BYTES };
-            file.diagnostics.push(Diagnostic::new(1, 1, "", problem, Reach::Everything));
+            let problem = Problem::FileTooLarge {
+                bytes: text.len(),
+                limit: MAX_FILE_BYTES,
+            };
+            file.diagnostics
+                .push(Diagnostic::new(1, 1, "", problem, Reach::Everything));
             return file;
         }
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -45,7 +49,12 @@ impl CodeOwners {
 
     fn line(&mut self, line: usize, text: &str) {
         let Some(fields) = fields(text) else { return };
-        let Fields { pattern, owners, escaped_hash, hash_ends_pattern } = fields;
+        let Fields {
+            pattern,
+            owners,
+            escaped_hash,
+            hash_ends_pattern,
+        } = fields;
         let compiled = Pattern::parse(&pattern.text);
 
         if escaped_hash {
@@ -65,11 +74,24 @@ impl CodeOwners {
         let mut notes = Vec::new();
         for word in owners {
             let Ok(owner) = Owner::parse(&word.text) else {
-                let problem = Problem::InvalidOwner { owner: clip(&word.text) };
-                return self.report(Diagnostic::new(line, word.column, text, problem, Reach::Pattern(compiled)));
+                let problem = Problem::InvalidOwner {
+                    owner: clip(&word.text),
+                };
+                return self.report(Diagnostic::new(
+                    line,
+                    word.column,
+                    text,
+                    problem,
+                    Reach::Pattern(compiled),
+                ));
             };
             if !owner.is_plausible() {
-                notes.push((word.column, Problem::UnlikelyEmail { owner: clip(&word.text) }));
+                notes.push((
+                    word.column,
+                    Problem::UnlikelyEmail {
+                        owner: clip(&word.text),
+                    },
+                ));
             }
             parsed.push(owner);
         }
@@ -77,12 +99,22 @@ impl CodeOwners {
             notes.push((pattern.column, Problem::HashEndsPattern));
         }
         if parsed.is_empty() && pattern.text.contains('@') {
-            notes.push((pattern.column, Problem::OwnerReadAsPattern { pattern: clip(&pattern.text) }));
+            notes.push((
+                pattern.column,
+                Problem::OwnerReadAsPattern {
+                    pattern: clip(&pattern.text),
+                },
+            ));
         }
         for (column, problem) in notes {
             self.report(Diagnostic::new(line, column, text, problem, Reach::Nothing));
         }
-        self.rules.push(Rule { line, text: pattern.text.into(), owners: parsed.into(), pattern: compiled });
+        self.rules.push(Rule {
+            line,
+            text: pattern.text.into(),
+            owners: parsed.into(),
+            pattern: compiled,
+        });
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {
@@ -93,12 +125,16 @@ impl CodeOwners {
         // The last entry stands for all that follow. It takes the place of the latest of them
         // and reaches every path, so that no doubt is lost.
         let omitted = match self.diagnostics.get(MAX_DIAGNOSTICS) {
-            Some(Diagnostic { problem: Problem::TooManyProblems { omitted }, .. }) => omitted + 1,
+            Some(Diagnostic {
+                problem: Problem::TooManyProblems { omitted },
+                ..
+            }) => omitted + 1,
             _ => 1,
         };
         self.diagnostics.truncate(MAX_DIAGNOSTICS);
         let problem = Problem::TooManyProblems { omitted };
-        self.diagnostics.push(Diagnostic::new(diagnostic.line, 1, "", problem, Reach::Everything));
+        self.diagnostics
+            .push(Diagnostic::new(diagnostic.line, 1, "", problem, Reach::Everything));
     }
 }
 
@@ -112,7 +148,10 @@ fn fields(line: &str) -> Option<Fields> {
     }
 
     let mut fields = Fields {
-        pattern: Word { text: String::new(), column },
+        pattern: Word {
+            text: String::new(),
+            column,
+        },
         owners: Vec::new(),
         escaped_hash: false,
         hash_ends_pattern: false,
@@ -145,7 +184,10 @@ fn fields(line: &str) -> Option<Fields> {
             continue;
         }
         if !inside {
-            fields.owners.push(Word { text: String::new(), column });
+            fields.owners.push(Word {
+                text: String::new(),
+                column,
+            });
             inside = true;
         }
         if let Some(word) = fields.owners.last_mut() {

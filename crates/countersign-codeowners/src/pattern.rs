@@ -165,7 +165,10 @@ impl Pattern {
                 _ => Tail::OrBelow,
             }
         };
-        Ok(Self { parts: parts.into(), tail })
+        Ok(Self {
+            parts: parts.into(),
+            tail,
+        })
     }
 
     /// Whether the pattern matches the path.
@@ -209,7 +212,9 @@ impl Pattern {
             // Let the latest `**` swallow one segment more. An earlier one need not be asked:
             // it left the later parts as much of the path as possible.
             let Some((after_any, from)) = retry else { return false };
-            let (_, Some(further)) = take_segment(from) else { return false };
+            let (_, Some(further)) = take_segment(from) else {
+                return false;
+            };
             part = after_any;
             rest = Some(further);
             retry = Some((after_any, further));
@@ -266,8 +271,13 @@ fn split(pattern: &str) -> Result<Vec<Vec<Token>>, PatternProblem> {
 fn literal(c: char) -> Result<Token, PatternProblem> {
     // A space or tab can only be here escaped, and then it is meant.
     let plain_blank = c == ' ' || c == '\t';
-    let invisible = c.is_control() || c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}');
-    if invisible && !plain_blank { Err(PatternProblem::InvisibleCharacter) } else { Ok(Token::Char(c)) }
+    let invisible =
+        c.is_control() || c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}');
+    if invisible && !plain_blank {
+        Err(PatternProblem::InvisibleCharacter)
+    } else {
+        Ok(Token::Char(c))
+    }
 }
 
 fn part(segment: &[Token]) -> Result<Part, PatternProblem> {
@@ -285,7 +295,11 @@ fn part(segment: &[Token]) -> Result<Part, PatternProblem> {
         text.push(*c);
     }
     // git has no such segments.
-    if text == "." || text == ".." { Err(PatternProblem::NeverMatches) } else { Ok(Part::Literal(text.into())) }
+    if text == "." || text == ".." {
+        Err(PatternProblem::NeverMatches)
+    } else {
+        Ok(Part::Literal(text.into()))
+    }
 }
 
 fn take_segment(path: &str) -> (&str, Option<&str>) {
@@ -334,7 +348,9 @@ fn glob_fits(tokens: &[Token], segment: &str) -> bool {
             }
             (None, None) => return true,
             _ => {
-                let Some((after_star, from)) = &mut retry else { return false };
+                let Some((after_star, from)) = &mut retry else {
+                    return false;
+                };
                 if from.next().is_none() {
                     return false;
                 }

@@ -138,7 +138,10 @@ impl CodeOwners {
         match self.rules.iter().rev().find(|rule| rule.matches(path)) {
             None => Match::Unmatched,
             Some(rule) if rule.owners.is_empty() => Match::Unowned { rule },
-            Some(rule) => Match::Owned { rule, owners: &rule.owners },
+            Some(rule) => Match::Owned {
+                rule,
+                owners: &rule.owners,
+            },
         }
     }
 
@@ -157,7 +160,11 @@ impl CodeOwners {
     #[must_use]
     pub fn listed_owners(&self) -> Vec<&Owner> {
         let mut seen = BTreeSet::new();
-        self.rules.iter().flat_map(|rule| rule.owners.iter()).filter(|owner| seen.insert(owner.folded())).collect()
+        self.rules
+            .iter()
+            .flat_map(|rule| rule.owners.iter())
+            .filter(|owner| seen.insert(owner.folded()))
+            .collect()
     }
 
     /// The skipped lines that would, if they were valid, decide about this path instead of the

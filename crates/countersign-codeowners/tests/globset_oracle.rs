@@ -6,7 +6,12 @@ use globset::{GlobBuilder, GlobMatcher};
 use proptest::prelude::*;
 
 fn glob(text: &str) -> GlobMatcher {
-    GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build().expect(text).compile_matcher()
+    GlobBuilder::new(text)
+        .literal_separator(true)
+        .backslash_escape(true)
+        .build()
+        .expect(text)
+        .compile_matcher()
 }
 
 /// The rules of [`Pattern::parse`] as globs; the path matches if one of them does.
@@ -44,7 +49,8 @@ fn pattern() -> impl Strategy<Value = String> {
 }
 
 fn path() -> impl Strategy<Value = String> {
-    proptest::collection::vec(prop_oneof![6 => "[ab]{1,2}", 1 => "[ab]?[*?{}]b?"], 1..6).prop_map(|names| names.join("/"))
+    proptest::collection::vec(prop_oneof![6 => "[ab]{1,2}", 1 => "[ab]?[*?{}]b?"], 1..6)
+        .prop_map(|names| names.join("/"))
 }
 
 proptest! {

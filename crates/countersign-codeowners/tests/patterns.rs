@@ -25,14 +25,25 @@ fn every_assertion_of_the_table() {
         for (key, expected) in [("matches", true), ("misses", false)] {
             for path in strings(case, key) {
                 assert_eq!(pattern.matches(path), expected, "{text} on {path} ({})", case["why"]);
-                assert_eq!(matches!(file.owners_of(path), Match::Owned { .. }), expected, "{text} on {path}");
+                assert_eq!(
+                    matches!(file.owners_of(path), Match::Owned { .. }),
+                    expected,
+                    "{text} on {path}"
+                );
                 assertions += 1;
             }
         }
-        let catch_all = case.get("catch_all").and_then(serde_json::Value::as_bool).unwrap_or(false);
+        let catch_all = case
+            .get("catch_all")
+            .and_then(serde_json::Value::as_bool)
+            .unwrap_or(false);
         assert_eq!(pattern.is_catch_all(), catch_all, "{text} as a catch-all");
     }
-    assert!(cases.len() >= 50 && assertions >= 200, "{} cases, {assertions} assertions", cases.len());
+    assert!(
+        cases.len() >= 50 && assertions >= 200,
+        "{} cases, {assertions} assertions",
+        cases.len()
+    );
 }
 
 #[test]
@@ -63,7 +74,12 @@ fn refused_patterns() {
         ("a\0b", P::InvisibleCharacter),
         (long.as_str(), P::TooLong),
     ] {
-        assert_eq!(Pattern::parse(pattern), Err(problem), "{}", pattern.chars().take(20).collect::<String>());
+        assert_eq!(
+            Pattern::parse(pattern),
+            Err(problem),
+            "{}",
+            pattern.chars().take(20).collect::<String>()
+        );
     }
     // The longest pattern, and the ones next to a refused one, are good.
     for pattern in [&"a".repeat(4096), "...", ".a/..b", "a!", "**", "\\[", "a\\ b", "日本"] {
