@@ -158,3 +158,79 @@ pub fn refusal(body: &str) -> Refusal {
         Recognition::Refused(r) => r,
     }
 }
+
+/// A made-up template file of the real one's shape: two items that begin alike, a nested one, a conditional one,
+/// links in the items, a placeholder in the detail section.
+pub const TEMPLATE: &str = r"# Review form
+
+Fill this in before you ask for a merge.
+
+## Template
+```
+As a PR reviewer and CODEOWNER, I looked at this change and:
+- [ ] Took the latest version of [FORM.md](https://github.com/acme/bench/blob/main/docs/FORM.md) as of now
+- [ ] Find that the code quality is no worse than it was
+- [ ] Saw that the change went through validation. Put the workflow run here.
+- [ ] Saw that the change gets through its evals. Put the workflow run here.
+- [ ] Saw that speculative runs are driven through chat templates
+- [ ] For agentic loads: the acceptance length is the one of the golden curve in [curves/](https://github.com/acme/bench/tree/main/curves), for that model and draft
+- [ ] Looked into [MODELS.md](https://github.com/acme/bench/blob/main/MODELS.md): nothing deprecated comes in
+- [ ] Saw that no override cuts the model architecture. Faster kernels are fine as long as evals pass
+- [ ] Where a vendor calls the open engines first class: the submission runs on upstream https://hub.example.org/u/engine docker images. Exceptions: new hardware and new architectures
+- [ ] Where a vendor calls the open engines first class: their submission came before additional frameworks. Exceptions: new hardware and new architectures
+- [ ] Find every single-node recipe documented in the [recipes](https://recipes.vllm.ai/) or the [cookbook](https://docs.sglang.io/cookbook/intro):
+  - [ ] The upstream change is linked and **MERGED**; an open one does not do
+- [ ] Saw that nothing patches the engine, or linked the waiver at [waiver/](https://github.com/acme/bench/tree/main/docs/waiver)`<NUMBER>.md`
+- [ ] With `append-only: true`: old points stay as they are
+- [ ] If any of the above criteria is not met, the reasons are given below
+
+### Additional detail section:
+- insert any additional info here
+
+Signed: `FILL_IN_GITHUB_USERNAME`
+```
+
+## Example
+
+- [x] This is not the template.
+";
+
+/// The ids of its items.
+pub const IDS: [&str; 15] = [
+    "latest",
+    "quality",
+    "validation",
+    "evals",
+    "chat",
+    "golden",
+    "models",
+    "architecture",
+    "images",
+    "engine",
+    "recipe",
+    "recipe-merged",
+    "patch",
+    "append",
+    "conditional",
+];
+
+pub fn template() -> countersign_signoff::Template {
+    countersign_signoff::Template::parse(TEMPLATE, &rules()).unwrap()
+}
+
+/// The template's text with every box ticked, but for items whose line holds one of `open`; the detail section's
+/// placeholder replaced.
+pub fn filled(open: &[&str], detail: &str) -> String {
+    let mut out = String::new();
+    for line in template().text.lines() {
+        let is_open = open.iter().any(|o| line.contains(o));
+        let line = if is_open {
+            line.to_owned()
+        } else {
+            line.replace("- [ ]", "- [x]")
+        };
+        out.push_str(&line.replace("- insert any additional info here", detail));
+        out.push('\n');
+    }
+    out
+}
