@@ -1,1 +1,3 @@
-//! GitHub: client, webhooks, gathering of evidence, publishing of verdicts.
+//! GitHub: webhooks in, evidence gathered, verdicts published. The only crate that knows octocrab.
+
+pub mod webhook;

@@ -12,7 +12,7 @@ mod upstream;
 pub use ci::{Artifact, Conclusion, Job, RunStatus, WorkflowRun};
 pub use files::{BlobSource, Blobs, EntryMode, MemoryBlobs, Tree, TreeEntry};
 pub use people::{Association, People, Permission, Role};
-pub use thread::{ChangeStatus, ChangedFile, Comment, Commit, SignoffText};
+pub use thread::{ChangeStatus, ChangedFile, Comment, Commit, FileVersion, SignoffText};
 pub use upstream::{Page, PullState, Upstream, UpstreamPull};
 
 use std::collections::BTreeMap;
@@ -92,6 +92,9 @@ pub struct Evidence {
     pub comments: Observed<Vec<Comment>>,
     /// What is known of people.
     pub people: People,
+    /// The checklist template as it was when the sign-off was written, where the trusted one is younger than the
+    /// sign-off; absent where it is not.
+    pub previous_template: Observed<FileVersion>,
     /// Trees by commit. Which files they hold is the policy's choice.
     pub trees: BTreeMap<CommitSha, Observed<Tree>>,
     /// Runs on commits of the pull request.

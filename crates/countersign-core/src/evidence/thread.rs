@@ -104,3 +104,14 @@ pub struct Commit {
     /// How many parents it has; two or more is a merge.
     pub parents: u32,
 }
+
+/// A file as it once was, and when it was replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileVersion {
+    /// The last commit that had it.
+    pub commit: CommitSha,
+    /// When the commit after it replaced it.
+    pub replaced_at: DateTime<Utc>,
+    /// Its text.
+    pub text: String,
+}

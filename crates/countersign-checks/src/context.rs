@@ -1,0 +1,127 @@
+//! What checks see: the evidence, the policy, and facts derived from both, each computed once.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use countersign_codeowners::CodeOwners;
+use countersign_core::evidence::ChangedFile;
+use countersign_core::{Cause, CauseKind, Evidence, Observed};
+use countersign_policy::{LoadedPolicy, Policy};
+use countersign_signoff::{AuthorInfo, Recognition, Template};
+
+use crate::facts::reuse::{self, Reuse};
+
+/// See the module.
+pub struct Context<'a> {
+    /// The frozen facts.
+    pub evidence: &'a Evidence,
+    /// The policy with places.
+    pub loaded: &'a LoadedPolicy,
+    recognition: OnceCell<Recognition>,
+    codeowners: OnceCell<Observed<(String, Arc<CodeOwners>)>>,
+    template: OnceCell<Result<Template, Cause>>,
+    reuse: OnceCell<Result<Reuse, Cause>>,
+}
+
+impl<'a> Context<'a> {
+    /// Over one set of facts and one policy.
+    #[must_use]
+    pub fn new(evidence: &'a Evidence, loaded: &'a LoadedPolicy) -> Self {
+        Self {
+            evidence,
+            loaded,
+            recognition: OnceCell::new(),
+            codeowners: OnceCell::new(),
+            template: OnceCell::new(),
+            reuse: OnceCell::new(),
+        }
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> &'a Policy {
+        &self.loaded.policy
+    }
+
+    /// The sign-off, read.
+    pub fn recognition(&self) -> &Recognition {
+        self.recognition.get_or_init(|| {
+            let signoff = &self.evidence.signoff;
+            let author = AuthorInfo {
+                login: signoff.author.as_str().to_owned(),
+                is_bot: signoff.author_is_bot,
+                is_self: false,
+            };
+            countersign_signoff::recognise(&signoff.body, &author, &self.policy().signoff)
+        })
+    }
+
+    /// The changed files.
+    ///
+    /// # Errors
+    /// Why they are not known; an absent list is unknown too.
+    pub fn changed_files(&self) -> Result<&'a [ChangedFile], Cause> {
+        match &self.evidence.changed_files {
+            Observed::Present(files) => Ok(files),
+            Observed::Absent => Err(Cause::new(
+                CauseKind::NotRecorded,
+                "changed files",
+                "they were not gathered",
+            )),
+            Observed::Unavailable(cause) => Err(cause.clone()),
+        }
+    }
+
+    /// Trusted CODEOWNERS and its path; the first place that has one counts.
+    pub fn codeowners(&self) -> &Observed<(String, Arc<CodeOwners>)> {
+        self.codeowners.get_or_init(|| {
+            for path in &self.policy().paths.codeowners {
+                match self.evidence.trusted_file(path) {
+                    Observed::Present(text) => {
+                        return Observed::Present((path.clone(), Arc::new(CodeOwners::parse(&text))));
+                    }
+                    Observed::Absent => {}
+                    Observed::Unavailable(cause) => return Observed::Unavailable(cause),
+                }
+            }
+            Observed::Absent
+        })
+    }
+
+    /// The trusted checklist template.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn template(&self) -> Result<&Template, &Cause> {
+        self.template
+            .get_or_init(|| {
+                let path = &self.policy().paths.template;
+                match self.evidence.trusted_file(path) {
+                    Observed::Present(text) => Template::parse(&text, &self.policy().signoff).map_err(|error| {
+                        Cause::new(
+                            CauseKind::Malformed,
+                            format!("{path} on the target branch"),
+                            error.to_string(),
+                        )
+                    }),
+                    Observed::Absent => Err(Cause::new(
+                        CauseKind::Malformed,
+                        format!("{path} on the target branch"),
+                        "the file is not there",
+                    )),
+                    Observed::Unavailable(cause) => Err(cause),
+                }
+            })
+            .as_ref()
+    }
+
+    /// The newest authorised reuse command, and what stood beside it.
+    ///
+    /// # Errors
+    /// Why comments are not known.
+    pub fn reuse(&self) -> Result<&Reuse, &Cause> {
+        self.reuse
+            .get_or_init(|| reuse::resolve(self.evidence, self.policy()))
+            .as_ref()
+    }
+}

@@ -1,0 +1,96 @@
+//! Runs the checks that the policy lists and folds their reports into a verdict.
+
+use countersign_core::outcome::{CheckReport, Findings, Outcome, OutcomeKind};
+use countersign_core::verdict::{Row, Verdict};
+use countersign_core::{Evidence, Text, digest};
+use countersign_policy::{CheckEntry, LoadedPolicy};
+
+use crate::checks as registry;
+use crate::context::Context;
+use crate::lift;
+
+/// The version of the program that judged, as stored with a verdict.
+pub const ENGINE_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Judges. Same evidence and policy, same verdict, to the byte.
+#[must_use]
+pub fn evaluate(evidence: &Evidence, policy: &LoadedPolicy) -> Verdict {
+    let cx = Context::new(evidence, policy);
+    let mut rows = Vec::new();
+    let mut not_run = Vec::new();
+    for entry in &policy.policy.checks {
+        let known: Vec<_> = entry.slugs().filter_map(registry::find).collect();
+        if known.len() < entry.slugs().count() {
+            let missing: Vec<&str> = entry.slugs().filter(|slug| registry::find(slug).is_none()).collect();
+            not_run.push(format!("{} ({})", entry.number, missing.join(", ")));
+        }
+        let reports: Vec<(&str, CheckReport)> = known.iter().map(|check| (check.slug(), check.run(&cx))).collect();
+        if let Some(report) = join(reports) {
+            rows.push(lift::apply(&cx, entry, row(entry, report)));
+        }
+    }
+    let decision = Verdict::decide(&rows, &not_run);
+    Verdict {
+        repository: evidence.repository.clone(),
+        pull_request: evidence.pull_request.number,
+        signoff: evidence.signoff.key,
+        signer: evidence.signoff.author.clone(),
+        head_sha: evidence.pull_request.head_sha.clone(),
+        trusted_sha: evidence.trusted_sha.clone(),
+        decision,
+        rows,
+        not_run,
+        policy: policy.policy.name.clone(),
+        policy_version: policy.policy.version.clone(),
+        policy_digest: policy.digest.clone(),
+        // Evidence holds no map with keys that are no text, so this cannot fail; an empty digest would be seen by replay.
+        evidence_digest: digest::digest_of(evidence).unwrap_or_default(),
+        engine_version: ENGINE_VERSION.to_owned(),
+    }
+}
+
+fn row(entry: &CheckEntry, report: CheckReport) -> Row {
+    Row {
+        number: entry.number,
+        slug: entry.slug.clone(),
+        name: entry.name.clone(),
+        level: entry.level,
+        report: entry.level.apply(report),
+        lifted: None,
+    }
+}
+
+/// Several checks under one number make one row: the gravest outcome counts, all reasons are kept.
+fn join(reports: Vec<(&str, CheckReport)>) -> Option<CheckReport> {
+    let mut reports = reports;
+    if reports.len() < 2 {
+        return reports.pop().map(|(_, report)| report);
+    }
+    // N/A says less than PASS: a row that is PASS for one half and N/A for the other is PASS.
+    let kind = reports.iter().map(|(_, report)| report.outcome.kind()).min()?;
+    let mut findings = Vec::new();
+    let mut causes = Vec::new();
+    let mut reason = Text::default();
+    let mut notes = Vec::new();
+    for (slug, report) in reports {
+        if !reason.is_empty() {
+            reason = reason.with("; ");
+        }
+        reason = reason.with(format!("{slug}: ")).and(report.reason);
+        notes.extend(report.notes);
+        match report.outcome {
+            Outcome::Unavailable(missing) => causes.extend(missing),
+            ref outcome if outcome.kind() == kind => findings.extend(outcome.findings().to_vec()),
+            _ => {}
+        }
+    }
+    let outcome = match (kind, Findings::from_vec(findings)) {
+        (OutcomeKind::Fail, Some(findings)) => Outcome::Fail(findings),
+        (OutcomeKind::NeedsConfirmation, Some(findings)) => Outcome::NeedsConfirmation(findings),
+        (OutcomeKind::Warn, Some(findings)) => Outcome::Warn(findings),
+        (OutcomeKind::Pass, _) => Outcome::Pass,
+        (OutcomeKind::NotApplicable, _) => Outcome::NotApplicable,
+        _ => Outcome::Unavailable(causes),
+    };
+    Some(CheckReport { outcome, reason, notes })
+}

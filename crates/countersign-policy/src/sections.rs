@@ -1,0 +1,277 @@
+//! The sections of a policy, as plain data.
+
+use std::collections::BTreeMap;
+
+use countersign_core::Level;
+use countersign_core::evidence::{Association, Role};
+use countersign_core::render::CommentOptions;
+use countersign_signoff::CommandRules;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// When a sign-off is needed at all (reference guide, section 2.2).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scope {
+    /// Owners (as written in CODEOWNERS, with `@`) whose paths need no sign-off. A pull request whose changed paths have
+    /// no other owner is exempt. Empty = every pull request needs one.
+    pub exempt_owners: Vec<String>,
+}
+
+/// Commands and who may give them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Commands {
+    /// Which commands exist.
+    pub words: CommandRules,
+    /// Who may give them.
+    pub authority: Authority,
+}
+
+/// Who may give commands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Authority {
+    /// Author associations that may authorise the reuse of a run (domain guide, section 6.1).
+    pub reuse_associations: Vec<Association>,
+    /// The least repository role that may answer a check's question.
+    pub confirm_role: Role,
+    /// The least repository role that may lift a FAIL.
+    pub override_role: Role,
+    /// Checks whose FAIL nobody may lift, by slug.
+    #[serde(default)]
+    pub never_override: Vec<String>,
+}
+
+/// Files that checks read, from the repository's root.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Paths {
+    /// Where CODEOWNERS may be; the first that exists counts, as on GitHub.
+    pub codeowners: Vec<String>,
+    /// The checklist template.
+    pub template: String,
+    /// Accuracy bars.
+    pub thresholds: String,
+    /// Active and deprecated models.
+    pub models: String,
+    /// Folder of golden acceptance curves, ending in `/`.
+    pub golden: String,
+    /// Folder of waivers, ending in `/`.
+    pub waivers: String,
+    /// Master configs.
+    pub masters: Vec<String>,
+    /// Runner labels and hardware.
+    pub runners: String,
+    /// The append-only journal.
+    pub changelog: String,
+}
+
+/// Which files belong to the evidence: prefixes ending in `/`, or whole paths.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EvidencePaths {
+    /// Of the target branch's tip.
+    pub trusted: Vec<String>,
+    /// Of head, merge base and the commits of runs.
+    pub judged: Vec<String>,
+    /// Largest file that is kept, in bytes. A larger one is unavailable, never absent.
+    pub max_file_bytes: u64,
+    /// Largest sum of kept files of one tree, in bytes.
+    pub max_tree_bytes: u64,
+}
+
+/// Workflow, lanes, artifacts and labels (domain guide, sections 4 to 6).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ci {
+    /// Path of the one workflow whose runs count.
+    pub workflow: String,
+    /// The one event whose runs count.
+    pub event: String,
+    /// Job families.
+    pub lanes: Vec<Lane>,
+    /// Uploaded results.
+    pub artifacts: Artifacts,
+    /// Labels that choose a sweep.
+    pub labels: Labels,
+    /// How many of the newest runs are looked at.
+    #[serde(default = "ten")]
+    pub runs_considered: u32,
+}
+
+fn ten() -> u32 {
+    10
+}
+
+/// A family of jobs that share one caller name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Lane {
+    /// The caller name without its trailing slash. Compared whole: `eval` is not `agentic eval`.
+    pub name: String,
+    /// What a green job of it proves.
+    pub role: LaneRole,
+    /// For which points it runs.
+    pub nodes: Nodes,
+    /// For which scenario.
+    pub scenario: Scenario,
+    /// For which sequence word, e.g. `8k1k`; absent = any.
+    #[serde(default)]
+    pub sequence: Option<String>,
+}
+
+/// What a green job of a lane proves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LaneRole {
+    /// A measured point.
+    Throughput,
+    /// An accuracy result.
+    Eval,
+    /// One throughput point taken out of its lane to be run first.
+    Canary,
+}
+
+/// One machine or several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Nodes {
+    /// One.
+    Single,
+    /// Several.
+    Multi,
+}
+
+/// The kind of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scenario {
+    /// Fixed sequence lengths.
+    Fixed,
+    /// Agentic replay.
+    Agentic,
+}
+
+/// Names of uploaded results (domain guide, section 5.3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Artifacts {
+    /// The artifact that holds all eval rows.
+    pub evals: String,
+    /// The file inside of it.
+    pub evals_file: String,
+    /// The artifact that holds all throughput rows.
+    pub throughput: String,
+    /// The file inside of it.
+    pub throughput_file: String,
+    /// Prefix of artifacts that hold one agentic throughput row each.
+    pub agentic_prefix: String,
+    /// Names that make a run reusable.
+    pub reusable: Vec<String>,
+    /// Prefixes of names that make a run reusable.
+    pub reusable_prefixes: Vec<String>,
+    /// Largest packed artifact that is read, in bytes.
+    pub max_bytes: u64,
+}
+
+/// Labels that choose a sweep (domain guide, section 4.5).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Labels {
+    /// Labels that start a full sweep.
+    pub full: Vec<String>,
+    /// Labels that start a trimmed sweep.
+    pub trimmed: Vec<String>,
+    /// Labels whose results cannot be reused.
+    pub not_reusable: Vec<String>,
+}
+
+/// Where upstream documentation may live. Nothing else is ever fetched (section 10).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpstreamRules {
+    /// By the link kind given in `signoff.links.kinds`.
+    pub sources: BTreeMap<String, UpstreamSource>,
+}
+
+/// What a kind of upstream link means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "snake_case", tag = "is")]
+pub enum UpstreamSource {
+    /// A pull request of a repository; documents are those under one of the prefixes.
+    Pull {
+        /// Path prefixes that count as documentation.
+        documents: Vec<String>,
+    },
+    /// A published page whose source lies in a repository.
+    Page {
+        /// `owner/name` of the source.
+        repository: String,
+        /// The branch that is published.
+        branch: String,
+        /// Prefixes under which the page's path may lie, in order of preference.
+        roots: Vec<String>,
+        /// Endings to try.
+        endings: Vec<String>,
+        /// The part of the address's path that is dropped.
+        #[serde(default)]
+        strip: String,
+        /// Folders whose files the page may include.
+        #[serde(default)]
+        snippets: Vec<String>,
+    },
+}
+
+/// What is published.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Publish {
+    /// Context of the commit status.
+    pub status_context: String,
+    /// The comment.
+    pub comment: CommentOptions,
+}
+
+/// How long things are waited for. All in minutes unless named otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Timing {
+    /// After this time of unavailable evidence the status says that it cannot be judged.
+    pub cannot_judge_after: u32,
+    /// Seconds between an event and its evaluation, so that several events are answered once.
+    pub settle_seconds: u32,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            cannot_judge_after: 60,
+            settle_seconds: 2,
+        }
+    }
+}
+
+/// One check as the policy lists it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CheckEntry {
+    /// Number in the row.
+    pub number: u32,
+    /// Name in the row.
+    pub name: String,
+    /// Which check of the program; `a+b` joins two checks into one row.
+    pub slug: String,
+    /// Weight.
+    pub level: Level,
+    /// Parameters; each check knows its own. With joined checks: one mapping a slug.
+    #[serde(default)]
+    pub params: serde_json::Value,
+}
+
+impl CheckEntry {
+    /// The checks of the row: one, or several joined.
+    pub fn slugs(&self) -> impl Iterator<Item = &str> {
+        self.slug.split('+')
+    }
+}
