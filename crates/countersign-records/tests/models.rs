@@ -1,6 +1,8 @@
 //! The models reader on every version that the real file had, each row read from the file by a person, and on small
 //! made-up files for what the history does not show.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop")]
+
 mod support;
 
 use chrono::NaiveDate;

@@ -149,19 +149,20 @@ pub(super) fn dates(lower: &str) -> Vec<(NaiveDate, Range<usize>)> {
     let mut previous: Option<char> = None;
     while let Some(c) = lower[at..].chars().next() {
         let boundary = previous.is_none_or(|p| !p.is_alphanumeric() && p != '-');
-        if boundary && c.is_ascii_alphanumeric() {
-            if let Some((date, end)) = date_at(lower, at) {
-                let head = lower[..at].trim_end();
-                let head = head.strip_suffix(',').unwrap_or(head);
-                let start = WEEKDAYS
-                    .iter()
-                    .find(|d| head.ends_with(*d))
-                    .map_or(at, |d| head.len() - d.len());
-                out.push((date, start..end));
-                previous = lower[..end].chars().next_back();
-                at = end;
-                continue;
-            }
+        if boundary
+            && c.is_ascii_alphanumeric()
+            && let Some((date, end)) = date_at(lower, at)
+        {
+            let head = lower[..at].trim_end();
+            let head = head.strip_suffix(',').unwrap_or(head);
+            let start = WEEKDAYS
+                .iter()
+                .find(|d| head.ends_with(*d))
+                .map_or(at, |d| head.len() - d.len());
+            out.push((date, start..end));
+            previous = lower[..end].chars().next_back();
+            at = end;
+            continue;
         }
         previous = Some(c);
         at += c.len_utf8();

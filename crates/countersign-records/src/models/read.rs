@@ -284,7 +284,8 @@ impl<'r> Reader<'r> {
             let (outside, _) = parentheses(chunk);
             let subjects = self.subjects(&said, &outside);
             if subjects.is_empty() {
-                if !said.nothing && !(said.leftover.is_empty() && said.marks.is_empty()) {
+                let says_something = !said.leftover.is_empty() || !said.marks.is_empty();
+                if !said.nothing && says_something {
                     self.unread(Some(prefix), None, cell.source());
                 }
                 continue;

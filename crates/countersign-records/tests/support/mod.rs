@@ -1,8 +1,14 @@
 //! Where the real data is, and the vocabulary of the first repository, as a policy would give it.
-#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "each test file uses a part, and may stop and speak"
+)]
 
 use std::path::PathBuf;
 
+use countersign_records::changelog::ChangelogRules;
 use countersign_records::models::{ModelsRules, Phrases, ScenarioRule, TableHeaders};
 
 /// The shared data, or `None` with a line that says so.
@@ -78,4 +84,45 @@ pub(crate) fn models_rules() -> ModelsRules {
             ]),
         },
     }
+}
+
+pub(crate) const LINK: &str = "https://github.com/made/up/pull/";
+
+pub(crate) fn changelog_rules() -> ChangelogRules {
+    changelog_rules_of(LINK)
+}
+
+pub(crate) fn changelog_rules_of(link: &str) -> ChangelogRules {
+    ChangelogRules {
+        link_prefix: link.into(),
+        placeholders: words(&["XXX"]),
+        scenario_types: words(&["fixed-seq-len", "agentic-coding"]),
+    }
+}
+
+/// The canonical link of the clone's repository.
+pub(crate) fn real_link() -> String {
+    std::env::var("COUNTERSIGN_LINK").unwrap_or_else(|_| "https://github.com/SemiAnalysisAI/InferenceX/pull/".into())
+}
+
+/// The clone whose history is read, or `None` with a line that says so.
+pub(crate) fn corpus() -> Option<PathBuf> {
+    let found = std::env::var_os("COUNTERSIGN_CORPUS")
+        .map(PathBuf::from)
+        .filter(|p| p.exists());
+    if found.is_none() {
+        eprintln!("skipped: COUNTERSIGN_CORPUS names no clone");
+    }
+    found
+}
+
+/// What `git` prints.
+pub(crate) fn git(dir: &std::path::Path, args: &[&str]) -> Option<Vec<u8>> {
+    let out = std::process::Command::new("git")
+        .arg("--git-dir")
+        .arg(dir)
+        .args(args)
+        .output()
+        .unwrap();
+    out.status.success().then_some(out.stdout)
 }
