@@ -1,7 +1,7 @@
 //! Helpers for strict readers: every expectation that a node does not meet becomes a [`Problem`] with its place, and
 //! reading goes on, so that one pass reports everything that is wrong.
 
-use crate::node::{Map, Node, Span, Value};
+use crate::node::{Map, Node, Segment, Span, Value};
 
 /// One thing wrong with a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub struct Problem {
 pub struct Strict {
     /// What has been found so far, in the order of reading.
     pub problems: Vec<Problem>,
+    /// Where the reader is; put before the `path` that each method is given. Kept as steps, so that a path is only
+    /// written out when there is a problem to report.
+    inside: Vec<Segment<'static>>,
 }
 
 impl Strict {
@@ -32,12 +35,41 @@ impl Strict {
         Self::default()
     }
 
+    /// Goes into a field or an element; every path that follows is below it until [`Strict::leave`].
+    pub fn enter(&mut self, step: impl Into<Segment<'static>>) {
+        self.inside.push(step.into());
+    }
+
+    /// Comes back out of what was entered last.
+    pub fn leave(&mut self) {
+        self.inside.pop();
+    }
+
+    fn full_path(&self, path: &str) -> String {
+        let mut full = String::new();
+        for step in &self.inside {
+            match step {
+                Segment::Key(key) if full.is_empty() => full.push_str(key),
+                Segment::Key(key) => {
+                    full.push('.');
+                    full.push_str(key);
+                }
+                Segment::Index(index) => full.push_str(&format!("[{index}]")),
+            }
+        }
+        if !full.is_empty() && !path.is_empty() && !path.starts_with('[') {
+            full.push('.');
+        }
+        full.push_str(path);
+        full
+    }
+
     /// Records a problem.
     pub fn problem(&mut self, span: Span, path: &str, message: impl Into<String>, remedy: impl Into<String>) {
         self.problems.push(Problem {
             line: span.line,
             column: span.column,
-            path: path.to_owned(),
+            path: self.full_path(path),
             message: message.into(),
             remedy: remedy.into(),
         });

@@ -1,0 +1,172 @@
+//! Prints the matrix of a revision as JSON, reading a git directory through the `git` program: a development aid for
+//! comparing with the generator (`compare/`), and for measuring.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use countersign_matrix::*;
+
+type Failure = Box<dyn std::error::Error>;
+
+#[derive(serde::Deserialize)]
+struct Policy {
+    matrix: MatrixRules,
+    layout: Layout,
+}
+
+/// One `git cat-file --batch` for all reads.
+struct Git {
+    dir: String,
+    batch: Mutex<(Child, ChildStdin, BufReader<ChildStdout>)>,
+}
+
+impl Git {
+    fn open(dir: &str) -> Result<Self, Failure> {
+        let mut child = Command::new("git")
+            .args([&format!("--git-dir={dir}"), "cat-file", "--batch"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let input = child.stdin.take().ok_or("no stdin")?;
+        let output = BufReader::new(child.stdout.take().ok_or("no stdout")?);
+        Ok(Self { dir: dir.to_owned(), batch: Mutex::new((child, input, output)) })
+    }
+
+    fn blob(&self, name: &str) -> Result<Option<Vec<u8>>, Failure> {
+        let mut batch = self.batch.lock().map_err(|_| "poisoned")?;
+        writeln!(batch.1, "{name}")?;
+        batch.1.flush()?;
+        let mut header = String::new();
+        batch.2.read_line(&mut header)?;
+        let words: Vec<&str> = header.split_whitespace().collect();
+        if words.last() == Some(&"missing") || words.len() != 3 {
+            return Ok(None);
+        }
+        let mut content = vec![0; words[2].parse::<usize>()? + 1];
+        batch.2.read_exact(&mut content)?;
+        content.pop();
+        Ok((words[1] == "blob").then_some(content))
+    }
+
+    fn lines(&self, args: &[&str]) -> Result<Vec<String>, Failure> {
+        let output = Command::new("git").arg(format!("--git-dir={}", self.dir)).args(args).output()?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+    }
+}
+
+struct Tree<'g> {
+    git: &'g Git,
+    revision: String,
+    paths: std::sync::OnceLock<Vec<String>>,
+}
+
+impl<'g> Tree<'g> {
+    fn at(git: &'g Git, revision: &str) -> Self {
+        Self { git, revision: revision.to_owned(), paths: std::sync::OnceLock::new() }
+    }
+}
+
+impl Files for Tree<'_> {
+    fn read(&self, path: &str) -> Option<Arc<str>> {
+        let blob = self.git.blob(&format!("{}:{path}", self.revision)).ok()??;
+        String::from_utf8(blob).ok().map(Arc::from)
+    }
+
+    fn list(&self, prefix: &str) -> Vec<String> {
+        let paths = self.paths.get_or_init(|| {
+            self.git.lines(&["ls-tree", "-r", "--name-only", &self.revision]).unwrap_or_default()
+        });
+        paths.iter().filter(|path| path.starts_with(prefix)).cloned().collect()
+    }
+}
+
+fn show(rows: &Result<Vec<Row>, Vec<Problem>>, fingerprints: bool) -> serde_json::Value {
+    match rows {
+        Ok(rows) => {
+            let rows: Vec<_> = rows
+                .iter()
+                .map(|row| {
+                    let mut json = row.to_json();
+                    if fingerprints {
+                        json["recipe-fingerprint"] = row.fingerprint().into();
+                    }
+                    json
+                })
+                .collect();
+            serde_json::json!({ "rows": rows })
+        }
+        Err(problems) => serde_json::json!({ "problems": problems.iter().map(ToString::to_string).collect::<Vec<_>>() }),
+    }
+}
+
+fn eval_mode(name: &str) -> Result<EvalMode, Failure> {
+    Ok(match name {
+        "unmarked" => EvalMode::Unmarked,
+        "marked" => EvalMode::Marked,
+        "evals-only" => EvalMode::EvalsOnly,
+        "all-evals" => EvalMode::AllEvals,
+        _ => return Err("mode: unmarked | marked | evals-only | all-evals".into()),
+    })
+}
+
+fn main() -> Result<(), Failure> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [policy, git_dir, command, rest @ ..] = &args[..] else {
+        return Err("usage: matrix <policy.yaml> <git-dir> <command> ...".into());
+    };
+    let policy: Policy =
+        countersign_yaml::from_str(&std::fs::read_to_string(policy)?, &countersign_yaml::Limits::default())?;
+    let (rules, layout) = (&policy.matrix, &policy.layout);
+    let git = Git::open(git_dir)?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    match (command.as_str(), rest) {
+        // Rows of one revision.
+        ("rows", [revision, mode]) => {
+            let configs = Configs::read(&Tree::at(&git, revision), layout, rules);
+            let rows = full_sweep(&configs, rules, eval_mode(mode)?);
+            writeln!(out, "{}", show(&rows, mode == "unmarked"))?;
+        }
+        // One line per revision read from standard input: rows in every mode.
+        ("serve", []) => {
+            for line in std::io::stdin().lock().lines() {
+                let revision = line?;
+                let configs = Configs::read(&Tree::at(&git, &revision), layout, rules);
+                let mut answer: BTreeMap<&str, serde_json::Value> = BTreeMap::new();
+                for mode in ["unmarked", "marked", "evals-only", "all-evals"] {
+                    answer.insert(mode, show(&full_sweep(&configs, rules, eval_mode(mode)?), mode == "unmarked"));
+                }
+                writeln!(out, "{}", serde_json::to_string(&answer)?)?;
+                out.flush()?;
+            }
+        }
+        // Wall time of reading and expanding a revision, in milliseconds.
+        ("time", [revision, runs]) => {
+            let tree = Tree::at(&git, revision);
+            let mut memory = MapFiles::new();
+            for path in layout.masters.iter().chain([&layout.runners]) {
+                memory = memory.with(path, tree.read(path).ok_or("missing")?);
+            }
+            let mut times: Vec<f64> = Vec::new();
+            let mut count = 0;
+            for _ in 0..runs.parse::<usize>()? {
+                let start = std::time::Instant::now();
+                let configs = Configs::read(&memory, layout, rules);
+                let rows = full_sweep(&configs, rules, EvalMode::Marked).map_err(|problems| format!("{problems:?}"))?;
+                let fingerprints: Vec<String> = rows.iter().map(Row::fingerprint).collect();
+                times.push(start.elapsed().as_secs_f64() * 1000.0);
+                count = fingerprints.len();
+            }
+            times.sort_by(f64::total_cmp);
+            writeln!(out, "{count} rows: median {:.1} ms, best {:.1} ms", times[times.len() / 2], times[0])?;
+        }
+        _ => return Err("commands: rows, serve, time".into()),
+    }
+    out.flush()?;
+    Ok(())
+}
