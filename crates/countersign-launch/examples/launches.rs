@@ -1,6 +1,7 @@
 //! Derives launches from a git repository and prints how much of each is known.
 //!
 //! `cargo run --example launches -- recipes GIT_DIR [REV] [FOLDER]`
+//! `cargo run --example launches -- pages GIT_DIR [REV] [FOLDER] [show]`
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 use countersign_launch::recipe::{self, RecipeOptions};
+use countersign_launch::upstream::{self, Catalog, PageRules};
 use countersign_launch::{Fact, Launch, Role};
 
 /// Files of one revision, read through the `git` program.
@@ -159,11 +161,66 @@ fn recipes(dir: &str, rev: &str, folder: &str) {
     tally.print("recipes");
 }
 
+fn rules(repo: &Repository) -> PageRules {
+    let hardware = ["h100", "h200", "b200", "b300", "gb200", "gb300", "mi300x", "mi325x", "mi355x", "a100"];
+    let strategies: Vec<String> = repo.list("strategies").into_iter().filter(|p| p.ends_with(".yaml")).collect();
+    let files = repo.read_all(&strategies);
+    let taxonomy = repo.read_all(&["taxonomy.yaml".to_owned()]);
+    let named: Vec<(String, String)> = files.into_iter().collect();
+    let (catalog, notes) = Catalog::parse(taxonomy.get("taxonomy.yaml").map(String::as_str), &named);
+    for note in notes {
+        println!("{note}");
+    }
+    PageRules { hardware: hardware.iter().map(|h| ((*h).to_owned(), vec![])).collect(), catalog }
+}
+
+fn pages(dir: &str, rev: &str, folder: &str, show: bool) {
+    let repo = Repository::new(dir, rev);
+    let rules = rules(&repo);
+    let wanted = ["md", "mdx", "js", "jsx", "yaml", "sh"];
+    let paths: Vec<String> =
+        repo.list(folder).into_iter().filter(|p| wanted.contains(&p.rsplit('.').next().unwrap_or(""))).collect();
+    let files = repo.read_all(&paths);
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut documented, mut silent, mut notes, mut worst) = (0, 0, 0, (0, String::new()));
+    for (path, text) in &files {
+        let at = std::time::Instant::now();
+        let page = upstream::read(path, text, &rules);
+        let took = at.elapsed().as_micros();
+        if took > worst.0 {
+            worst = (took, path.clone());
+        }
+        documented += page.documented.len();
+        silent += usize::from(page.documented.is_empty());
+        for note in &page.notes {
+            notes += 1;
+            println!("note: {note}");
+        }
+        for d in &page.documented {
+            *kinds.entry(format!("{:?} {} {}", d.kind, d.launch.engine, if d.hardware.is_empty() { "no hardware" } else { "hardware" })).or_default() += 1;
+        }
+        if show {
+            for d in &page.documented {
+                let l = &d.launch;
+                println!(
+                    "{path}:{} {} {} tp={} ep={} dp={} hw={:?} {:?}",
+                    l.source.line, l.engine, l.model, l.parallel.tp, l.parallel.ep, l.parallel.dp, d.hardware, d.labels
+                );
+            }
+        }
+    }
+    println!("files {}, launches {documented}, files without {silent}, notes {notes}, slowest {} us {}", files.len(), worst.0, worst.1);
+    for (kind, n) in kinds {
+        println!("  {kind}: {n}");
+    }
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let arg = |i: usize, default: &str| args.get(i).cloned().unwrap_or_else(|| default.to_owned());
     match arg(0, "").as_str() {
         "recipes" => recipes(&arg(1, "."), &arg(2, "HEAD"), &arg(3, "benchmarks/multi_node/srt-slurm-recipes")),
+        "pages" => pages(&arg(1, "."), &arg(2, "HEAD"), &arg(3, "."), args.len() > 4),
         _ => eprintln!("usage: launches recipes GIT_DIR [REV] [FOLDER]"),
     }
 }

@@ -12,6 +12,7 @@ mod launch;
 pub mod recipe;
 mod shwords;
 mod tree;
+pub mod upstream;
 mod value;
 mod yaml;
 

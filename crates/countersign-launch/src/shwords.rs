@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::upstream::{MARK, MARK_END};
 use crate::value::{Arg, Source, Text};
 
 /// The most commands that are read from one block.
@@ -215,6 +216,14 @@ impl Reader {
                     push(&mut out, &std::mem::take(&mut buf));
                     out.push_unknown(format!("<{name}>"));
                     self.pos += n + 1;
+                }
+                // An unknown that a page's generator left in its command.
+                MARK => {
+                    self.bump();
+                    let name: String = self.chars[self.pos..].iter().take_while(|c| **c != MARK_END).take(120).collect();
+                    push(&mut out, &std::mem::take(&mut buf));
+                    self.pos += name.chars().count() + 1;
+                    out.push_unknown(name);
                 }
                 '\\' => {
                     match self.chars.get(self.pos + 1) {
