@@ -120,7 +120,7 @@ impl Commands {
             .find(|c| matches!(c.kind, CommandKind::Reuse { .. }))
     }
 
-    /// The near misses of reuse commands after the one that counts: what its writer may have meant instead.
+    /// Whether there is nothing at all.
     pub fn is_empty(&self) -> bool {
         self.commands.is_empty() && self.near_misses.is_empty()
     }

@@ -13,6 +13,7 @@ mod inline;
 pub mod lines;
 pub mod links;
 pub mod matching;
+mod reader;
 pub mod recognise;
 pub mod rules;
 pub mod signoff;

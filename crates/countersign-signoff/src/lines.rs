@@ -306,10 +306,8 @@ fn read_line<'a>(body: &'a str, range: Range<usize>, number: u32, mask: &[u8]) -
     let mark_at = |i: Option<usize>| i.and_then(|i| marks.get(i)).copied().unwrap_or(OWN);
     let kind = if mark_at(first) == CODE || (mark_at(content) == CODE && mark_at(first) == OWN) {
         LineKind::Code
-    } else if mark_at(first) == HTML_QUOTE {
-        LineKind::Quote
-    } else if (mark_at(first) == QUOTE || mark_at(content) == QUOTE)
-        && raw[..content.unwrap_or(raw.len())].contains('>')
+    } else if mark_at(first) == HTML_QUOTE
+        || ((mark_at(first) == QUOTE || mark_at(content) == QUOTE) && raw[..content.unwrap_or(raw.len())].contains('>'))
     {
         LineKind::Quote
     } else {

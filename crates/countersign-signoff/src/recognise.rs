@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use crate::MAX_BODY_CHARS;
 use crate::lines::{self, Doc, Line, LineKind};
+use crate::reader;
 use crate::rules::Rules;
-use crate::signoff::{self, SignOff};
+use crate::signoff::SignOff;
 use crate::text::collapse;
 
 /// Who wrote a body, as the caller knows it from the event.
@@ -255,7 +256,7 @@ fn try_recognise(body: &str, author: &AuthorInfo, rules: &Rules) -> Result<SignO
         .map(|(from, _)| from)
         .collect();
     match (with_items.last(), starts.first()) {
-        (Some(at), _) => Ok(signoff::read_checklist(
+        (Some(at), _) => Ok(reader::read_checklist(
             &doc,
             at + 1,
             doc.lines[*at].number,
@@ -309,7 +310,7 @@ fn has_items(lines: &[Line<'_>], kind: LineKind) -> bool {
         } else {
             l.raw.trim_start_matches(['>', ' ', '\t'])
         };
-        signoff::item_start(text).is_some()
+        reader::item_start(text).is_some()
     })
 }
 

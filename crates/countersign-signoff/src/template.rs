@@ -9,9 +9,10 @@ use thiserror::Error;
 use crate::MAX_BODY_CHARS;
 use crate::lines::{self, Doc};
 use crate::links::Link;
+use crate::reader;
 use crate::recognise;
 use crate::rules::Rules;
-use crate::signoff::{self, Item};
+use crate::signoff::Item;
 use crate::text::{self, Phrase};
 
 /// Why a template cannot be used. Lines count from 1.
@@ -131,7 +132,7 @@ impl Template {
         let phrase = text::collapse(&rules.phrase);
         let opening = doc.lines.iter().position(|l| recognise::opens(l, &phrase));
         let from = opening.map_or(0, |i| i + 1);
-        let read = signoff::read_checklist(&doc, from, 1, 1, rules);
+        let read = reader::read_checklist(&doc, from, 1, 1, rules);
         if read.items.is_empty() {
             return None;
         }
@@ -165,8 +166,8 @@ impl Template {
 fn lines_of(doc: &Doc<'_>, item: &Item, rules: &Rules) -> String {
     let first = item.line as usize - 1;
     let more = doc.lines.iter().skip(first + 1).take_while(|l| {
-        let detached = l.is_blank() || signoff::item_start(&l.text).is_some() || l.indent() <= item.indent;
-        !detached && !signoff::is_section_line(&l.text, rules)
+        let detached = l.is_blank() || reader::item_start(&l.text).is_some() || l.indent() <= item.indent;
+        !detached && !reader::is_section_line(&l.text, rules)
     });
     let mut out = doc
         .lines

@@ -1,5 +1,11 @@
 //! Commands: what counts, what nearly does, and what it is told.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may stop, and says what it skips"
+)]
+
 mod common;
 
 use common::command_rules;

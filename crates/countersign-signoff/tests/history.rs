@@ -1,6 +1,12 @@
 //! Every historical template, against itself and against every later one. The table of items was made by hand, from
 //! the differences between the versions.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may stop, and says what it skips"
+)]
+
 mod common;
 
 use countersign_signoff::{Rules, Template};

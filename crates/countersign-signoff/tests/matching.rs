@@ -1,6 +1,12 @@
 //! Sign-offs against a template: what is missing, what is open, what is explained. Shapes as in the real cases; the
 //! numbers in the comments are those of the pull requests where each was seen.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may stop, and says what it skips"
+)]
+
 mod common;
 
 use common::{IDS, TEMPLATE, filled, rules, signoff, template};

@@ -1,5 +1,11 @@
 //! Properties: no input breaks it, and what does not matter does not matter.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may stop, and says what it skips"
+)]
+
 mod common;
 
 use common::{command_rules, filled, person, rules, signoff, template};
@@ -62,7 +68,7 @@ fn body() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn nothing_panics(text in body(), raw in prop::collection::vec(any::<u8>(), 0..400)) {
@@ -184,7 +190,7 @@ fn hostile_bodies_are_bounded() {
     ];
     for seed in seeds {
         for head in ["", "As a PR reviewer and CODEOWNER\n- [x] a\n- [ ] evals "] {
-            let body = format!("{head}{}", seed.repeat(60_000 / seed.chars().count()));
+            let body = format!("{head}{}", seed.repeat(24_000 / seed.chars().count()));
             exercise(body.as_bytes(), &r, &c);
         }
         // Growing indentation.

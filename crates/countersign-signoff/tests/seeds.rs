@@ -2,6 +2,12 @@
 //! copies lost their check boxes and list marks, so they are put back here; which boxes were open is known from the
 //! verdicts in the same threads.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may stop, and says what it skips"
+)]
+
 mod common;
 
 use countersign_signoff::{Explanation, Recognition, SignOff, Template, recognise};

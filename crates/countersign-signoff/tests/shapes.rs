@@ -1,5 +1,11 @@
 //! The shapes that reviewers really write, and those that must not count. The bodies are made up.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may stop, and says what it skips"
+)]
+
 mod common;
 
 use common::{filled, person, refusal, rules, signoff, template};
@@ -481,7 +487,7 @@ fn too_long_a_body_is_not_read() {
 #[test]
 fn links_are_those_the_reviewer_added() {
     let run = "https://github.com/Acme/Bench/actions/runs/77";
-    let body = filled(&[], &format!("- recipe: vllm-project/recipes#12, see [page](https://recipes.vllm.ai/Org/Model)\n- > https://recipes.vllm.ai/quoted\n\n`https://recipes.vllm.ai/code`\nrecipes.vllm.ai/Org/NoScheme"))
+    let body = filled(&[], "- recipe: vllm-project/recipes#12, see [page](https://recipes.vllm.ai/Org/Model)\n- > https://recipes.vllm.ai/quoted\n\n`https://recipes.vllm.ai/code`\nrecipes.vllm.ai/Org/NoScheme")
         .replace("evals. Put the workflow run here.", &format!("evals. [Run 77]({run}/job/5)"))
         .replace("validation. Put the workflow run here.", "validation — https://board.example.org/x?unofficialRun=78")
         .replace("Signed:", "Thanks to https://recipes.vllm.ai/thanks\n\nSigned:")
