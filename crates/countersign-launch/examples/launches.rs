@@ -21,11 +21,20 @@ pub struct Repository {
 impl Repository {
     /// A repository at a revision.
     pub fn new(dir: &str, rev: &str) -> Self {
-        Repository { dir: dir.into(), rev: rev.into() }
+        Repository {
+            dir: dir.into(),
+            rev: rev.into(),
+        }
     }
 
     fn git(&self, args: &[&str]) -> Vec<u8> {
-        Command::new("git").arg("--git-dir").arg(&self.dir).args(args).output().map(|o| o.stdout).unwrap_or_default()
+        Command::new("git")
+            .arg("--git-dir")
+            .arg(&self.dir)
+            .args(args)
+            .output()
+            .map(|o| o.stdout)
+            .unwrap_or_default()
     }
 
     /// Paths under a folder.
@@ -47,15 +56,19 @@ impl Repository {
         let writer = std::thread::spawn(move || stdin.write_all(asked.as_bytes()));
         let mut bytes = Vec::new();
         child.stdout.take().unwrap().read_to_end(&mut bytes).unwrap();
-        writer.join().unwrap().unwrap();
+        let _ = writer.join();
         child.wait().unwrap();
         let mut out = BTreeMap::new();
         let mut rest = &bytes[..];
         for path in paths {
-            let end = rest.iter().position(|b| *b == b'\n').unwrap();
+            let Some(end) = rest.iter().position(|b| *b == b'\n') else {
+                break;
+            };
             let header = String::from_utf8_lossy(&rest[..end]).into_owned();
             rest = &rest[end + 1..];
-            let Some(size) = header.rsplit(' ').next().and_then(|n| n.parse::<usize>().ok()) else { continue };
+            let Some(size) = header.rsplit(' ').next().and_then(|n| n.parse::<usize>().ok()) else {
+                continue;
+            };
             out.insert(path.clone(), String::from_utf8_lossy(&rest[..size]).into_owned());
             rest = &rest[size + 1..];
         }
@@ -97,13 +110,21 @@ impl Tally {
         one("tp", l.parallel.tp.is_known(), why(&l.parallel.tp));
         one("dp", l.parallel.dp.is_known(), why(&l.parallel.dp));
         one("ep", l.parallel.ep.is_known(), why(&l.parallel.ep));
-        one("dp-attention", l.parallel.dp_attention.is_known(), why(&l.parallel.dp_attention));
+        one(
+            "dp-attention",
+            l.parallel.dp_attention.is_known(),
+            why(&l.parallel.dp_attention),
+        );
         one("quantisation", l.quantisation.is_known(), why(&l.quantisation));
         one("kv-dtype", l.kv_cache_dtype.is_known(), why(&l.kv_cache_dtype));
         match &l.spec {
             None => one("spec", l.opaque.is_empty(), vec!["opaque words".into()]),
             Some(s) => {
-                one("spec", s.method.is_known() && s.draft_tokens.is_known(), [why(&s.method), why(&s.draft_tokens)].concat());
+                one(
+                    "spec",
+                    s.method.is_known() && s.draft_tokens.is_known(),
+                    [why(&s.method), why(&s.draft_tokens)].concat(),
+                );
             }
         }
         if all {
@@ -140,7 +161,10 @@ fn recipes(dir: &str, rev: &str, folder: &str) {
         let mut failed = false;
         for selector in &selectors {
             variants += 1;
-            let options = RecipeOptions { selector: selector.as_deref(), ..RecipeOptions::default() };
+            let options = RecipeOptions {
+                selector: selector.as_deref(),
+                ..RecipeOptions::default()
+            };
             match recipe::read(path, text, &options) {
                 Ok(recipe) => {
                     for launch in recipe.launches.iter().filter(|l| l.role != Role::Frontend) {
@@ -162,8 +186,14 @@ fn recipes(dir: &str, rev: &str, folder: &str) {
 }
 
 fn rules(repo: &Repository) -> PageRules {
-    let hardware = ["h100", "h200", "b200", "b300", "gb200", "gb300", "mi300x", "mi325x", "mi355x", "a100"];
-    let strategies: Vec<String> = repo.list("strategies").into_iter().filter(|p| p.ends_with(".yaml")).collect();
+    let hardware = [
+        "h100", "h200", "b200", "b300", "gb200", "gb300", "mi300x", "mi325x", "mi355x", "a100",
+    ];
+    let strategies: Vec<String> = repo
+        .list("strategies")
+        .into_iter()
+        .filter(|p| p.ends_with(".yaml"))
+        .collect();
     let files = repo.read_all(&strategies);
     let taxonomy = repo.read_all(&["taxonomy.yaml".to_owned()]);
     let named: Vec<(String, String)> = files.into_iter().collect();
@@ -171,15 +201,21 @@ fn rules(repo: &Repository) -> PageRules {
     for note in notes {
         println!("{note}");
     }
-    PageRules { hardware: hardware.iter().map(|h| ((*h).to_owned(), vec![])).collect(), catalog }
+    PageRules {
+        hardware: hardware.iter().map(|h| ((*h).to_owned(), vec![])).collect(),
+        catalog,
+    }
 }
 
 fn pages(dir: &str, rev: &str, folder: &str, show: bool) {
     let repo = Repository::new(dir, rev);
     let rules = rules(&repo);
     let wanted = ["md", "mdx", "js", "jsx", "yaml", "sh"];
-    let paths: Vec<String> =
-        repo.list(folder).into_iter().filter(|p| wanted.contains(&p.rsplit('.').next().unwrap_or(""))).collect();
+    let paths: Vec<String> = repo
+        .list(folder)
+        .into_iter()
+        .filter(|p| wanted.contains(&p.rsplit('.').next().unwrap_or("")))
+        .collect();
     let files = repo.read_all(&paths);
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     let (mut documented, mut silent, mut notes, mut worst) = (0, 0, 0, (0, String::new()));
@@ -197,7 +233,18 @@ fn pages(dir: &str, rev: &str, folder: &str, show: bool) {
             println!("note: {note}");
         }
         for d in &page.documented {
-            *kinds.entry(format!("{:?} {} {}", d.kind, d.launch.engine, if d.hardware.is_empty() { "no hardware" } else { "hardware" })).or_default() += 1;
+            *kinds
+                .entry(format!(
+                    "{:?} {} {}",
+                    d.kind,
+                    d.launch.engine,
+                    if d.hardware.is_empty() {
+                        "no hardware"
+                    } else {
+                        "hardware"
+                    }
+                ))
+                .or_default() += 1;
         }
         if show {
             for d in &page.documented {
@@ -209,9 +256,44 @@ fn pages(dir: &str, rev: &str, folder: &str, show: bool) {
             }
         }
     }
-    println!("files {}, launches {documented}, files without {silent}, notes {notes}, slowest {} us {}", files.len(), worst.0, worst.1);
+    println!(
+        "files {}, launches {documented}, files without {silent}, notes {notes}, slowest {} us {}",
+        files.len(),
+        worst.0,
+        worst.1
+    );
     for (kind, n) in kinds {
         println!("  {kind}: {n}");
+    }
+}
+
+fn page(path: &str) {
+    let repo = Repository::new(".", "HEAD");
+    let text = std::fs::read_to_string(path).unwrap();
+    let page = upstream::read(path, &text, &rules(&repo));
+    println!("models named: {:?}", page.models.keys().collect::<Vec<_>>());
+    for d in &page.documented {
+        let l = &d.launch;
+        println!(
+            "{:?} {} {} tp={} ep={} dp={} quant={} kv={} attn={} moe={} spec={:?}",
+            d.hardware,
+            l.engine,
+            l.model,
+            l.parallel.tp,
+            l.parallel.ep,
+            l.parallel.dp,
+            l.quantisation,
+            l.kv_cache_dtype,
+            l.attention_backend,
+            l.moe_backend,
+            l.spec.as_ref().map(|s| format!(
+                "{} {} topk {} verify {}",
+                s.method, s.draft_tokens, s.eagle_topk, s.verify_tokens
+            ))
+        );
+    }
+    for note in &page.notes {
+        println!("note: {note}");
     }
 }
 
@@ -219,8 +301,13 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let arg = |i: usize, default: &str| args.get(i).cloned().unwrap_or_else(|| default.to_owned());
     match arg(0, "").as_str() {
-        "recipes" => recipes(&arg(1, "."), &arg(2, "HEAD"), &arg(3, "benchmarks/multi_node/srt-slurm-recipes")),
+        "recipes" => recipes(
+            &arg(1, "."),
+            &arg(2, "HEAD"),
+            &arg(3, "benchmarks/multi_node/srt-slurm-recipes"),
+        ),
         "pages" => pages(&arg(1, "."), &arg(2, "HEAD"), &arg(3, "."), args.len() > 4),
+        "page" => page(&arg(1, "")),
         _ => eprintln!("usage: launches recipes GIT_DIR [REV] [FOLDER]"),
     }
 }

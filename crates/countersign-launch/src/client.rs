@@ -59,7 +59,10 @@ impl ClientRules {
         let (tool, at) = self.tools.iter().find_map(|tool| {
             let n = tool.command.len();
             (n > 0)
-                .then(|| (0..words.len().saturating_sub(n - 1)).find(|&i| words[i..i + n].iter().zip(&tool.command).all(|(a, b)| a == b)))
+                .then(|| {
+                    (0..words.len().saturating_sub(n - 1))
+                        .find(|&i| words[i..i + n].iter().zip(&tool.command).all(|(a, b)| a == b))
+                })
                 .flatten()
                 .map(|i| (tool, i))
         })?;
@@ -90,9 +93,18 @@ impl ClientRules {
         }
         unknowns.sort();
         unknowns.dedup();
-        let chat_template = chat.unwrap_or(if unknowns.is_empty() { ChatTemplate::Unused } else { ChatTemplate::Symbolic(unknowns) });
+        let chat_template = chat.unwrap_or(if unknowns.is_empty() {
+            ChatTemplate::Unused
+        } else {
+            ChatTemplate::Symbolic(unknowns)
+        });
         let source = argv.get(at).map_or_else(|| Source::new("", 0), |a| a.source.clone());
-        Some(ClientCall { tool: tool.command.join(" "), flags, chat_template, source })
+        Some(ClientCall {
+            tool: tool.command.join(" "),
+            flags,
+            chat_template,
+            source,
+        })
     }
 }
 
@@ -104,7 +116,12 @@ pub(crate) fn from_recipe(kind: &str, said: Option<&Text>, source: Source) -> Cl
         Some((Some(_), _)) => ChatTemplate::Unused,
         Some((None, text)) => ChatTemplate::Symbolic(text.unknowns()),
     };
-    ClientCall { tool: kind.to_owned(), flags: Flags::default(), chat_template, source }
+    ClientCall {
+        tool: kind.to_owned(),
+        flags: Flags::default(),
+        chat_template,
+        source,
+    }
 }
 
 #[cfg(test)]
@@ -120,7 +137,11 @@ mod tests {
                     chat_values: vec![("--endpoint".into(), "/chat/".into())],
                     always_chat: false,
                 },
-                ClientTool { command: vec!["-m".into(), "replay".into()], always_chat: true, ..ClientTool::default() },
+                ClientTool {
+                    command: vec!["-m".into(), "replay".into()],
+                    always_chat: true,
+                    ..ClientTool::default()
+                },
             ],
         }
     }
@@ -138,10 +159,19 @@ mod tests {
 
     #[test]
     fn templates() {
-        assert_eq!(chat("drive --port 1 --fancy"), Some(ChatTemplate::Used("--fancy".into())));
-        assert_eq!(chat("drive --endpoint /v1/chat/completions"), Some(ChatTemplate::Used("--endpoint /v1/chat/completions".into())));
+        assert_eq!(
+            chat("drive --port 1 --fancy"),
+            Some(ChatTemplate::Used("--fancy".into()))
+        );
+        assert_eq!(
+            chat("drive --endpoint /v1/chat/completions"),
+            Some(ChatTemplate::Used("--endpoint /v1/chat/completions".into()))
+        );
         assert_eq!(chat("drive --endpoint /v1/completions"), Some(ChatTemplate::Unused));
-        assert_eq!(chat("drive --port 1 $MORE"), Some(ChatTemplate::Symbolic(vec!["MORE".into()])));
+        assert_eq!(
+            chat("drive --port 1 $MORE"),
+            Some(ChatTemplate::Symbolic(vec!["MORE".into()]))
+        );
         assert_eq!(chat("python3 -m replay"), Some(ChatTemplate::Used("always".into())));
         assert_eq!(chat("python3 -m other"), None);
     }

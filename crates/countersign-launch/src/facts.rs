@@ -67,7 +67,11 @@ fn product(sizes: &[&Fact<u32>]) -> Fact<u32> {
     }
     unknown.sort();
     unknown.dedup();
-    if unknown.is_empty() { Fact::Known(total) } else { Fact::Symbolic(unknown) }
+    if unknown.is_empty() {
+        Fact::Known(total)
+    } else {
+        Fact::Symbolic(unknown)
+    }
 }
 
 pub(crate) fn role(launch: &Launch) -> Role {
@@ -97,12 +101,20 @@ pub(crate) fn parallel(launch: &Launch) -> Parallel {
         // vLLM: a switch; experts then spread over all tensor and data ranks. Data parallelism is DP attention.
         Engine::Vllm => (switched_ep(launch, &tp, &dp), dp.clone().map(|n| n > 1)),
         Engine::Atom => (switched_ep(launch, &tp, &dp), switch(launch, "enable-dp-attention")),
-        Engine::TensorrtLlm => {
-            (number(launch, &["moe-expert-parallel-size"], Some(1)), switch(launch, "enable-attention-dp"))
-        }
+        Engine::TensorrtLlm => (
+            number(launch, &["moe-expert-parallel-size"], Some(1)),
+            switch(launch, "enable-attention-dp"),
+        ),
         _ => (sglang_ep(launch, &tp), switch(launch, "enable-dp-attention")),
     };
-    Parallel { tp, pp, dp, ep, dcp, dp_attention }
+    Parallel {
+        tp,
+        pp,
+        dp,
+        ep,
+        dcp,
+        dp_attention,
+    }
 }
 
 fn switched_ep(launch: &Launch, tp: &Fact<u32>, dp: &Fact<u32>) -> Fact<u32> {
@@ -116,8 +128,10 @@ fn switched_ep(launch: &Launch, tp: &Fact<u32>, dp: &Fact<u32>) -> Fact<u32> {
 
 /// SGLang: some all-to-all backends force the expert size to the tensor size.
 fn sglang_ep(launch: &Launch, tp: &Fact<u32>) -> Fact<u32> {
-    let forced = matches!(launch.flags.known("moe-a2a-backend"), Some("deepep" | "mooncake" | "megamoe" | "mori" | "flashinfer"))
-        || launch.flags.is_on("enable-deepep-moe")
+    let forced = matches!(
+        launch.flags.known("moe-a2a-backend"),
+        Some("deepep" | "mooncake" | "megamoe" | "mori" | "flashinfer")
+    ) || launch.flags.is_on("enable-deepep-moe")
         || launch.flags.is_on("enable-ep-moe");
     if forced && !launch.flags.mentions("expert-parallel-size") {
         return tp.clone();
@@ -136,7 +150,11 @@ pub(crate) fn quantisation(launch: &Launch) -> Fact<String> {
 pub(crate) fn attention_backend(launch: &Launch) -> Fact<String> {
     let names: &[&str] = match launch.engine {
         Engine::TensorrtLlm => &["attn-backend"],
-        Engine::Sglang => &["attention-backend", "decode-attention-backend", "prefill-attention-backend"],
+        Engine::Sglang => &[
+            "attention-backend",
+            "decode-attention-backend",
+            "prefill-attention-backend",
+        ],
         _ => &["attention-backend", "attention-config.backend"],
     };
     text_of(launch, names, Some("auto"))
@@ -161,10 +179,22 @@ pub(crate) fn spec(launch: &Launch) -> Option<Spec> {
     let method = spec_method(launch)?;
     let f = &launch.flags;
     let (draft_names, k): (&[&str], Fact<u32>) = match launch.engine {
-        Engine::Vllm => (&["speculative-config.model"], spec_number(launch, &["speculative-config.num_speculative_tokens"])),
+        Engine::Vllm => (
+            &["speculative-config.model"],
+            spec_number(launch, &["speculative-config.num_speculative_tokens"]),
+        ),
         Engine::TensorrtLlm => (
-            &["speculative-config.speculative_model", "speculative-config.speculative_model_dir"],
-            spec_number(launch, &["speculative-config.max_draft_len", "speculative-config.num_nextn_predict_layers"]),
+            &[
+                "speculative-config.speculative_model",
+                "speculative-config.speculative_model_dir",
+            ],
+            spec_number(
+                launch,
+                &[
+                    "speculative-config.max_draft_len",
+                    "speculative-config.num_nextn_predict_layers",
+                ],
+            ),
         ),
         Engine::Atom => (&["draft-model"], spec_number(launch, &["num-speculative-tokens"])),
         _ => (
@@ -209,7 +239,11 @@ fn spec_method(launch: &Launch) -> Option<Fact<String>> {
     let lower = |fact: Fact<String>| fact.map(|m| m.to_lowercase());
     match launch.engine {
         Engine::Vllm | Engine::TensorrtLlm => {
-            let key = if launch.engine == Engine::Vllm { "speculative-config.method" } else { "speculative-config.decoding_type" };
+            let key = if launch.engine == Engine::Vllm {
+                "speculative-config.method"
+            } else {
+                "speculative-config.decoding_type"
+            };
             if let Some(value) = f.get(key) {
                 return Some(lower(known_text(&value.value)));
             }
@@ -230,14 +264,18 @@ fn spec_method(launch: &Launch) -> Option<Fact<String>> {
             if let Some(value) = f.get("method") {
                 return Some(lower(known_text(&value.value)));
             }
-            f.mentions("num-speculative-tokens").then(|| Fact::Symbolic(vec!["method inferred by the engine".into()]))
+            f.mentions("num-speculative-tokens")
+                .then(|| Fact::Symbolic(vec!["method inferred by the engine".into()]))
         }
         Engine::Sglang => {
             if let Some(value) = f.get("speculative-algorithm") {
                 let fact = lower(known_text(&value.value));
-                return (fact.value().map(String::as_str) != Some("null") && fact.value().map(String::as_str) != Some("none")).then_some(fact);
+                return (fact.value().map(String::as_str) != Some("null")
+                    && fact.value().map(String::as_str) != Some("none"))
+                .then_some(fact);
             }
-            f.mentions("speculative-num-steps").then(|| Fact::Symbolic(vec!["speculative-algorithm is not said".into()]))
+            f.mentions("speculative-num-steps")
+                .then(|| Fact::Symbolic(vec!["speculative-algorithm is not said".into()]))
         }
         Engine::Router => None,
     }

@@ -184,14 +184,21 @@ impl Launch {
     /// Reads the command; `None` if it starts no server.
     pub fn from_command(start: &Start<'_>) -> Option<Launch> {
         let program = engine::detect(start.argv)?;
-        let source = start.argv.get(program.start).map_or_else(|| Source::new("", 0), |a| a.source.clone());
+        let source = start
+            .argv
+            .get(program.start)
+            .map_or_else(|| Source::new("", 0), |a| a.source.clone());
         let mut launch = Launch::new(program.role, program.engine, program.spelled.clone(), source);
         launch.image = program.image.as_ref().map(Text::to_string);
         for (name, value, source) in start.environment {
             launch.set_env(name, value.clone(), source.clone());
         }
         launch.read_wrapper(&start.argv[..program.start]);
-        let Parsed { flags, positional, opaque } = engine::parse_flags(program.engine, &start.argv[program.args..]);
+        let Parsed {
+            flags,
+            positional,
+            opaque,
+        } = engine::parse_flags(program.engine, &start.argv[program.args..]);
         launch.flags = flags;
         launch.opaque = opaque;
         launch.read_options_files(start);
@@ -204,14 +211,21 @@ impl Launch {
     pub fn set_env(&mut self, name: &str, value: Text, source: Source) {
         self.environment.insert(
             name.to_owned(),
-            FlagValue { value, spelled: name.to_owned(), source, via: Via::Environment },
+            FlagValue {
+                value,
+                spelled: name.to_owned(),
+                source,
+                via: Via::Environment,
+            },
         );
     }
 
     /// Assignments in front of the program, of `env`, and of a container's `-e`.
     fn read_wrapper(&mut self, words: &[Arg]) {
         for (i, word) in words.iter().enumerate() {
-            let Some((name, value)) = word.text.split_once('=') else { continue };
+            let Some((name, value)) = word.text.split_once('=') else {
+                continue;
+            };
             let Some(name) = name.as_known() else { continue };
             let prev = i.checked_sub(1).and_then(|p| words[p].text.as_known()).unwrap_or("");
             let free = words[..i].iter().all(|w| {
@@ -226,17 +240,25 @@ impl Launch {
 
     fn read_options_files(&mut self, start: &Start<'_>) {
         for name in engine::table(self.engine).option_files {
-            let Some(said) = self.flags.get(name).cloned() else { continue };
+            let Some(said) = self.flags.get(name).cloned() else {
+                continue;
+            };
             let path = said.value.to_string();
             let Some(file) = (start.options)(&path) else {
-                self.opaque.push(Arg::new(Text::unknown(format!("contents of {path}")), said.source.clone()));
+                self.opaque.push(Arg::new(
+                    Text::unknown(format!("contents of {path}")),
+                    said.source.clone(),
+                ));
                 continue;
             };
             match yaml::parse_text(&file.contents, file.first_line) {
                 Ok(tree) => self.add_options(&tree, &file.file),
                 Err(error) => {
                     self.notes.push(format!("options file {path} cannot be read: {error}"));
-                    self.opaque.push(Arg::new(Text::unknown(format!("contents of {path}")), said.source.clone()));
+                    self.opaque.push(Arg::new(
+                        Text::unknown(format!("contents of {path}")),
+                        said.source.clone(),
+                    ));
                 }
             }
         }
@@ -264,7 +286,12 @@ impl Launch {
             let model = rest.remove(0);
             self.flags.push(
                 "model",
-                FlagValue { value: model.text, spelled: "model".into(), source: model.source, via: Via::CommandLine },
+                FlagValue {
+                    value: model.text,
+                    spelled: "model".into(),
+                    source: model.source,
+                    via: Via::CommandLine,
+                },
             );
         }
         self.positional = rest;
@@ -280,7 +307,12 @@ impl Launch {
             }
         }
         self.model = facts::text_of(self, &["model-path", "model"], None);
-        self.served_names = self.flags.all("served-model-name").iter().map(|v| v.value.clone()).collect();
+        self.served_names = self
+            .flags
+            .all("served-model-name")
+            .iter()
+            .map(|v| v.value.clone())
+            .collect();
         self.role = facts::role(self);
         self.parallel = facts::parallel(self);
         self.quantisation = facts::quantisation(self);

@@ -31,6 +31,13 @@ pub(crate) fn commands(text: &str, file: &str, first_line: u32) -> Vec<Simple> {
     Reader::new(text, file, first_line).run()
 }
 
+/// Reads the commands of a text that a page generates: every word stands on the generator's line.
+pub(crate) fn commands_at(text: &str, file: &str, line: u32) -> Vec<Simple> {
+    let mut reader = Reader::new(text, file, line);
+    reader.step = 0;
+    reader.run()
+}
+
 /// Splits one field into words, as a shell would without running anything.
 pub(crate) fn words(text: &str, file: &str, line: u32) -> Vec<Arg> {
     let mut out = Vec::new();
@@ -44,6 +51,8 @@ struct Reader {
     chars: Vec<char>,
     pos: usize,
     line: u32,
+    /// Lines that a line break counts for.
+    step: u32,
     file: std::sync::Arc<str>,
     vars: BTreeMap<String, Text>,
     exports: Vec<(String, Text, Source)>,
@@ -51,7 +60,15 @@ struct Reader {
 
 impl Reader {
     fn new(text: &str, file: &str, first_line: u32) -> Self {
-        Reader { chars: text.chars().collect(), pos: 0, line: first_line, file: file.into(), vars: BTreeMap::new(), exports: Vec::new() }
+        Reader {
+            chars: text.chars().collect(),
+            pos: 0,
+            line: first_line,
+            step: 1,
+            file: file.into(),
+            vars: BTreeMap::new(),
+            exports: Vec::new(),
+        }
     }
 
     fn run(mut self) -> Vec<Simple> {
@@ -106,10 +123,18 @@ impl Reader {
                     let line = self.line;
                     let word = self.word();
                     // `2>` : a file descriptor, not a word.
-                    let descriptor = word.as_known().is_some_and(|w| w.len() == 1 && w.chars().all(|c| c.is_ascii_digit()))
+                    let descriptor = word
+                        .as_known()
+                        .is_some_and(|w| w.len() == 1 && w.chars().all(|c| c.is_ascii_digit()))
                         && matches!(self.chars.get(self.pos), Some('>' | '<'));
                     if !descriptor && argv.len() < MAX_WORDS {
-                        argv.push(Arg::new(word, Source { file: self.file.clone(), line }));
+                        argv.push(Arg::new(
+                            word,
+                            Source {
+                                file: self.file.clone(),
+                                line,
+                            },
+                        ));
                     }
                 }
             }
@@ -120,7 +145,7 @@ impl Reader {
 
     fn bump(&mut self) {
         if self.chars.get(self.pos) == Some(&'\n') {
-            self.line = self.line.saturating_add(1);
+            self.line = self.line.saturating_add(self.step);
         }
         self.pos += 1;
     }
@@ -153,7 +178,10 @@ impl Reader {
             return None;
         }
         let n = rest.iter().take(80).position(|c| *c == '>')?;
-        rest[1..n].iter().all(|c| c.is_alphanumeric() || " -_./$".contains(*c)).then_some(n)
+        rest[1..n]
+            .iter()
+            .all(|c| c.is_alphanumeric() || " -_./$".contains(*c))
+            .then_some(n)
     }
 
     fn redirection(&mut self) {
@@ -180,7 +208,11 @@ impl Reader {
         };
         let first = words[0].text.as_known().unwrap_or("").to_owned();
         let export = first == "export";
-        let all: Vec<_> = words.iter().skip(usize::from(export)).map(|w| (w, assigns(w))).collect();
+        let all: Vec<_> = words
+            .iter()
+            .skip(usize::from(export))
+            .map(|w| (w, assigns(w)))
+            .collect();
         if !all.is_empty() && all.iter().all(|(_, a)| a.is_some()) {
             for (word, assignment) in all {
                 let Some((name, value)) = assignment else { continue };
@@ -191,7 +223,11 @@ impl Reader {
             }
             return true;
         }
-        out.push(Simple { argv: words, environment: self.exports.clone(), comment: said });
+        out.push(Simple {
+            argv: words,
+            environment: self.exports.clone(),
+            comment: said,
+        });
         true
     }
 
@@ -220,29 +256,31 @@ impl Reader {
                 // An unknown that a page's generator left in its command.
                 MARK => {
                     self.bump();
-                    let name: String = self.chars[self.pos..].iter().take_while(|c| **c != MARK_END).take(120).collect();
+                    let name: String = self.chars[self.pos..]
+                        .iter()
+                        .take_while(|c| **c != MARK_END)
+                        .take(120)
+                        .collect();
                     push(&mut out, &std::mem::take(&mut buf));
                     self.pos += name.chars().count() + 1;
                     out.push_unknown(name);
                 }
-                '\\' => {
-                    match self.chars.get(self.pos + 1) {
-                        Some('\n') => {
-                            if buf.is_empty() && out.is_empty() {
-                                break;
-                            }
-                            self.bump();
-                            self.bump();
+                '\\' => match self.chars.get(self.pos + 1) {
+                    Some('\n') => {
+                        if buf.is_empty() && out.is_empty() {
                             break;
                         }
-                        Some(next) => {
-                            buf.push(*next);
-                            self.bump();
-                            self.bump();
-                        }
-                        None => self.bump(),
+                        self.bump();
+                        self.bump();
+                        break;
                     }
-                }
+                    Some(next) => {
+                        buf.push(*next);
+                        self.bump();
+                        self.bump();
+                    }
+                    None => self.bump(),
+                },
                 '\'' => {
                     self.bump();
                     while let Some(&c) = self.chars.get(self.pos) {
@@ -315,12 +353,20 @@ impl Reader {
         match self.chars.get(self.pos) {
             Some('{') => {
                 self.skip_pair('{', '}');
-                let inner: String = self.chars[start + 1..self.pos.saturating_sub(1).max(start + 1)].iter().collect();
-                let name: String = inner.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+                let inner: String = self.chars[start + 1..self.pos.saturating_sub(1).max(start + 1)]
+                    .iter()
+                    .collect();
+                let name: String = inner
+                    .chars()
+                    .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+                    .collect();
                 if let Some(value) = self.vars.get(&name) {
                     return value.clone();
                 }
-                match inner[name.len()..].strip_prefix(":-").or_else(|| inner[name.len()..].strip_prefix('-')) {
+                match inner[name.len()..]
+                    .strip_prefix(":-")
+                    .or_else(|| inner[name.len()..].strip_prefix('-'))
+                {
                     Some(default) if !default.contains('$') => Text::known(default.trim_matches(['"', '\''])),
                     _ => Text::unknown(if name.is_empty() { inner } else { name }),
                 }
@@ -331,7 +377,11 @@ impl Reader {
                 Text::unknown(inner)
             }
             _ => {
-                while self.chars.get(self.pos).is_some_and(|c| c.is_ascii_alphanumeric() || *c == '_') {
+                while self
+                    .chars
+                    .get(self.pos)
+                    .is_some_and(|c| c.is_ascii_alphanumeric() || *c == '_')
+                {
                     self.pos += 1;
                 }
                 let name: String = self.chars[start..self.pos].iter().collect();
@@ -367,7 +417,13 @@ mod tests {
     fn shown(text: &str) -> Vec<String> {
         commands(text, "p", 10)
             .iter()
-            .map(|c| c.argv.iter().map(|a| format!("{}@{}", a.text, a.source.line)).collect::<Vec<_>>().join(" "))
+            .map(|c| {
+                c.argv
+                    .iter()
+                    .map(|a| format!("{}@{}", a.text, a.source.line))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
             .collect()
     }
 
@@ -376,7 +432,11 @@ mod tests {
         let text = "export M=org/Model\n# on H200\nvllm serve $M \\\n  # a remark\n  --tp 8 \\ \n  --spec '{\"a\": 1}' \"x $Y\" > log 2>&1 &\npip list | grep vllm";
         assert_eq!(
             shown(text),
-            ["vllm@12 serve@12 org/Model@12 --tp@14 8@14 --spec@15 {\"a\": 1}@15 x ${Y}@15", "pip@16 list@16", "grep@16 vllm@16"]
+            [
+                "vllm@12 serve@12 org/Model@12 --tp@14 8@14 --spec@15 {\"a\": 1}@15 x ${Y}@15",
+                "pip@16 list@16",
+                "grep@16 vllm@16"
+            ]
         );
         let c = &commands(text, "p", 10)[0];
         assert_eq!(c.comment, "on H200");
@@ -385,8 +445,14 @@ mod tests {
 
     #[test]
     fn placeholders_are_unknowns() {
-        assert_eq!(shown("a --host <node0-ip>:20000 --rank <node rank>"), ["a@10 --host@10 ${<node0-ip>}:20000@10 --rank@10 ${<node rank>}@10"]);
-        assert_eq!(shown("a ${X:-8} ${Y} $(date +%s) `b`"), ["a@10 8@10 ${Y}@10 ${(date +%s)}@10 `b`@10"]);
+        assert_eq!(
+            shown("a --host <node0-ip>:20000 --rank <node rank>"),
+            ["a@10 --host@10 ${<node0-ip>}:20000@10 --rank@10 ${<node rank>}@10"]
+        );
+        assert_eq!(
+            shown("a ${X:-8} ${Y} $(date +%s) `b`"),
+            ["a@10 8@10 ${Y}@10 ${(date +%s)}@10 `b`@10"]
+        );
     }
 
     proptest! {

@@ -35,12 +35,18 @@ pub enum Node {
 impl Tree {
     /// A known scalar.
     pub fn scalar(text: impl Into<String>, line: u32) -> Self {
-        Tree { node: Node::Scalar(Text::known(text)), line }
+        Tree {
+            node: Node::Scalar(Text::known(text)),
+            line,
+        }
     }
 
     /// An empty mapping.
     pub fn empty_map(line: u32) -> Self {
-        Tree { node: Node::Map(Vec::new()), line }
+        Tree {
+            node: Node::Map(Vec::new()),
+            line,
+        }
     }
 
     /// The member `key` of a mapping; the last one of equal keys.
@@ -178,8 +184,17 @@ pub(crate) struct Masked {
 impl Masked {
     /// Replaces the unknowns of `text` by words that occur nowhere else in it.
     pub(crate) fn new(text: &Text) -> Self {
-        let known: String =
-            text.pieces().iter().filter_map(|p| if let Piece::Known(t) = p { Some(t.as_str()) } else { None }).collect();
+        let known: String = text
+            .pieces()
+            .iter()
+            .filter_map(|p| {
+                if let Piece::Known(t) = p {
+                    Some(t.as_str())
+                } else {
+                    None
+                }
+            })
+            .collect();
         let mut n = 0u32;
         let tag = loop {
             let tag = format!("zqu{n}x");
@@ -238,7 +253,10 @@ impl Masked {
             }),
             Node::Seq(items) => Node::Seq(items.into_iter().map(|t| self.restore_tree(t)).collect()),
             Node::Map(entries) => Node::Map(
-                entries.into_iter().map(|(k, v)| (self.restore(&k).to_string(), self.restore_tree(v))).collect(),
+                entries
+                    .into_iter()
+                    .map(|(k, v)| (self.restore(&k).to_string(), self.restore_tree(v)))
+                    .collect(),
             ),
             Node::Null => Node::Null,
         };
@@ -254,7 +272,13 @@ pub(crate) fn from_json(text: &Text, line: u32) -> Option<Tree> {
         return None;
     }
     let masked = Masked::new(text);
-    let mut reader = Json { src: masked.text.as_bytes(), text: &masked.text, pos: 0, nodes: 0, line };
+    let mut reader = Json {
+        src: masked.text.as_bytes(),
+        text: &masked.text,
+        pos: 0,
+        nodes: 0,
+        line,
+    };
     let tree = reader.value(0)?;
     reader.blanks();
     (reader.pos == reader.src.len()).then(|| masked.restore_tree(tree))
@@ -289,7 +313,10 @@ impl Json<'_> {
                 loop {
                     self.blanks();
                     if self.eat(b'}') {
-                        return Some(Tree { node: Node::Map(entries), line });
+                        return Some(Tree {
+                            node: Node::Map(entries),
+                            line,
+                        });
                     }
                     let key = self.scalar()?;
                     self.blanks();
@@ -309,7 +336,10 @@ impl Json<'_> {
                 loop {
                     self.blanks();
                     if self.eat(b']') {
-                        return Some(Tree { node: Node::Seq(items), line });
+                        return Some(Tree {
+                            node: Node::Seq(items),
+                            line,
+                        });
                     }
                     items.push(self.value(depth + 1)?);
                     self.blanks();
@@ -363,7 +393,12 @@ impl Json<'_> {
                             'r' => out.push('\r'),
                             'u' => {
                                 let hex = self.text.get(self.pos..self.pos + 4)?;
-                                out.push(u32::from_str_radix(hex, 16).ok().and_then(char::from_u32).unwrap_or('\u{fffd}'));
+                                out.push(
+                                    u32::from_str_radix(hex, 16)
+                                        .ok()
+                                        .and_then(char::from_u32)
+                                        .unwrap_or('\u{fffd}'),
+                                );
                                 self.pos += 4;
                             }
                             other => out.push(other),
@@ -449,7 +484,15 @@ mod tests {
 
     #[test]
     fn not_json_is_none_and_depth_is_bounded() {
-        for bad in ["plain", "{", "{\"a\"}", "{\"a\":1}x", "[1,,2]", "{\"a\":\"\\", "{\"a\" \"b\"}"] {
+        for bad in [
+            "plain",
+            "{",
+            "{\"a\"}",
+            "{\"a\":1}x",
+            "[1,,2]",
+            "{\"a\":\"\\",
+            "{\"a\" \"b\"}",
+        ] {
             assert!(from_json(&Text::known(bad), 1).is_none(), "{bad}");
         }
         assert!(from_json(&Text::known("[".repeat(10_000)), 1).is_none());

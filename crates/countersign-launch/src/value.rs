@@ -20,13 +20,20 @@ pub struct Source {
 impl Source {
     /// A place in `file`.
     pub fn new(file: impl Into<Arc<str>>, line: u32) -> Self {
-        Source { file: file.into(), line }
+        Source {
+            file: file.into(),
+            line,
+        }
     }
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.line == 0 { write!(f, "{}", self.file) } else { write!(f, "{}:{}", self.file, self.line) }
+        if self.line == 0 {
+            write!(f, "{}", self.file)
+        } else {
+            write!(f, "{}:{}", self.file, self.line)
+        }
     }
 }
 
@@ -56,7 +63,9 @@ impl Text {
 
     /// A word of which nothing but its cause is known.
     pub fn unknown(name: impl Into<String>) -> Self {
-        Text { pieces: vec![Piece::Unknown(name.into())] }
+        Text {
+            pieces: vec![Piece::Unknown(name.into())],
+        }
     }
 
     /// Appends known text.

@@ -7,7 +7,12 @@ use crate::value::Text;
 
 /// Bounds for one recipe or options file.
 fn limits() -> y::Limits {
-    y::Limits { max_bytes: 1 << 20, max_nodes: 60_000, max_depth: MAX_DEPTH, max_scalar_bytes: 2 << 20 }
+    y::Limits {
+        max_bytes: 1 << 20,
+        max_nodes: 60_000,
+        max_depth: MAX_DEPTH,
+        max_scalar_bytes: 2 << 20,
+    }
 }
 
 /// Reads a YAML text.
@@ -35,7 +40,10 @@ fn convert(node: &y::Node, line: u32, add: u32) -> Tree {
         y::Value::Seq(items) => Node::Seq(items.iter().map(|n| convert(n, n.span.line + add, add)).collect()),
         // A member's line is its key's: that is where a reader looks for it.
         y::Value::Map(map) => Node::Map(
-            map.entries.iter().map(|e| (e.key.scalar_text(), convert(&e.value, e.key.span.line + add, add))).collect(),
+            map.entries
+                .iter()
+                .map(|e| (e.key.scalar_text(), convert(&e.value, e.key.span.line + add, add)))
+                .collect(),
         ),
         _ => Node::Scalar(Text::known(node.scalar_text())),
     };

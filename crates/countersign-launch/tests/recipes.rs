@@ -56,7 +56,15 @@ const TRTLLM: &str = r#"backend:
 "#;
 
 fn read(text: &str, injection: Option<Injection>) -> recipe::Recipe {
-    recipe::read("r.yaml", text, &RecipeOptions { selector: None, injection }).unwrap()
+    recipe::read(
+        "r.yaml",
+        text,
+        &RecipeOptions {
+            selector: None,
+            injection,
+        },
+    )
+    .unwrap()
 }
 
 fn decode(r: &recipe::Recipe) -> &Launch {
@@ -64,7 +72,11 @@ fn decode(r: &recipe::Recipe) -> &Launch {
 }
 
 fn injection(kind: Option<InjectorKind>, length: Option<&str>) -> Option<Injection> {
-    Some(Injection { kind, length: length.map(str::to_owned), source: Source::new("entry", 9) })
+    Some(Injection {
+        kind,
+        length: length.map(str::to_owned),
+        source: Source::new("entry", 9),
+    })
 }
 
 #[test]
@@ -84,12 +96,21 @@ fn vllm_flavour() {
     assert_eq!(d.kv_cache_dtype, Fact::Known("fp8".into()));
     assert_eq!(d.parallel.ep, Fact::Default(1));
     let spec = d.spec.as_ref().unwrap();
-    assert_eq!((spec.method.value().unwrap().as_str(), spec.draft_tokens.value()), ("mtp", Some(&3)));
+    assert_eq!(
+        (spec.method.value().unwrap().as_str(), spec.draft_tokens.value()),
+        ("mtp", Some(&3))
+    );
     assert_eq!(spec.acceptance, Acceptance::Real);
     let line = VLLM.lines().position(|l| l.contains("speculative-config")).unwrap() as u32 + 1;
-    assert_eq!(d.flags.get("speculative-config.method").unwrap().source, Source::new("r.yaml", line));
+    assert_eq!(
+        d.flags.get("speculative-config.method").unwrap().source,
+        Source::new("r.yaml", line)
+    );
     assert_eq!(d.environment["SOME_VAR"].value.as_known(), Some("1"));
-    assert!(matches!(d.client.as_ref().unwrap().chat_template, ChatTemplate::Used(_)));
+    assert!(matches!(
+        d.client.as_ref().unwrap().chat_template,
+        ChatTemplate::Used(_)
+    ));
     assert_eq!(r.facts["benchmark.concurrencies"].value.as_known(), Some("4x8"));
 }
 
@@ -103,10 +124,19 @@ fn sglang_flavour_without_type() {
         [Some(8), Some(8), Some(8)]
     );
     assert_eq!(d.parallel.dp_attention, Fact::Known(true));
-    assert!(!d.flags.mentions("load-balance-method"), "null members are left out by the runner");
+    assert!(
+        !d.flags.mentions("load-balance-method"),
+        "null members are left out by the runner"
+    );
     let spec = d.spec.as_ref().unwrap();
-    assert_eq!((spec.method.value().unwrap().as_str(), spec.draft_tokens.value()), ("eagle", Some(&3)));
-    assert_eq!((spec.eagle_topk.value(), spec.verify_tokens.value()), (Some(&1), Some(&4)));
+    assert_eq!(
+        (spec.method.value().unwrap().as_str(), spec.draft_tokens.value()),
+        ("eagle", Some(&3))
+    );
+    assert_eq!(
+        (spec.eagle_topk.value(), spec.verify_tokens.value()),
+        (Some(&1), Some(&4))
+    );
     assert_eq!(d.client.as_ref().unwrap().chat_template, ChatTemplate::Unused);
 }
 
@@ -119,9 +149,14 @@ fn trtllm_flavour_adds_one_to_the_forced_tokens() {
     assert_eq!(d.kv_cache_dtype, Fact::Known("fp8".into()));
     assert_eq!(d.moe_backend, Fact::Known("TRTLLM".into()));
     let spec = d.spec.as_ref().unwrap();
-    assert_eq!((spec.method.value().unwrap().as_str(), spec.draft_tokens.value()), ("mtp", Some(&3)));
+    assert_eq!(
+        (spec.method.value().unwrap().as_str(), spec.draft_tokens.value()),
+        ("mtp", Some(&3))
+    );
     match &spec.acceptance {
-        Acceptance::Synthetic { length: Fact::Known(n), .. } => assert!((n - 2.49).abs() < 1e-9, "{n}"),
+        Acceptance::Synthetic {
+            length: Fact::Known(n), ..
+        } => assert!((n - 2.49).abs() < 1e-9, "{n}"),
         other => panic!("{other:?}"),
     }
 }
@@ -139,7 +174,10 @@ fn injection_follows_what_the_injectors_match() {
         other => panic!("{other:?}"),
     }
     // Double quotes are not matched, and the job aborts.
-    let double = VLLM.replace(r#"'{"method": "mtp", "num_speculative_tokens": 3}'"#, r#""{\"method\": \"mtp\", \"num_speculative_tokens\": 3}""#);
+    let double = VLLM.replace(
+        r#"'{"method": "mtp", "num_speculative_tokens": 3}'"#,
+        r#""{\"method\": \"mtp\", \"num_speculative_tokens\": 3}""#,
+    );
     let r = read(&double, injection(vllm, Some("2.49")));
     assert!(matches!(r.injected, Injected::Aborts(_)));
     assert_eq!(decode(&r).spec.as_ref().unwrap().acceptance, Acceptance::Real);
@@ -147,34 +185,73 @@ fn injection_follows_what_the_injectors_match() {
     let sglang = Some(InjectorKind::SglangEnvironment);
     let r = read(SGLANG, injection(sglang, Some("3.33")));
     assert_eq!(r.injected, Injected::Applied(1));
-    assert!(matches!(&decode(&r).spec.as_ref().unwrap().acceptance, Acceptance::Synthetic { length: Fact::Known(n), .. } if *n == 3.33));
+    assert!(
+        matches!(&decode(&r).spec.as_ref().unwrap().acceptance, Acceptance::Synthetic { length: Fact::Known(n), .. } if *n == 3.33)
+    );
     let set = SGLANG.replace("A: b", "SGLANG_SIMULATE_ACC_LEN: '2'");
-    assert!(matches!(read(&set, injection(sglang, Some("3.33"))).injected, Injected::Aborts(_)));
-    assert!(matches!(read(SGLANG, injection(sglang, None)).injected, Injected::Aborts(_)));
-    assert!(matches!(read(SGLANG, injection(None, Some("2"))).injected, Injected::Aborts(_)));
+    assert!(matches!(
+        read(&set, injection(sglang, Some("3.33"))).injected,
+        Injected::Aborts(_)
+    ));
+    assert!(matches!(
+        read(SGLANG, injection(sglang, None)).injected,
+        Injected::Aborts(_)
+    ));
+    assert!(matches!(
+        read(SGLANG, injection(None, Some("2"))).injected,
+        Injected::Aborts(_)
+    ));
 }
 
 #[test]
 fn a_half_set_knob_is_incomplete_not_synthetic() {
-    let half = VLLM.replace("\"num_speculative_tokens\": 3", "\"num_speculative_tokens\": 3, \"synthetic_acceptance_length\": 2.5");
-    assert!(matches!(decode(&read(&half, None)).spec.as_ref().unwrap().acceptance, Acceptance::Incomplete { .. }));
+    let half = VLLM.replace(
+        "\"num_speculative_tokens\": 3",
+        "\"num_speculative_tokens\": 3, \"synthetic_acceptance_length\": 2.5",
+    );
+    assert!(matches!(
+        decode(&read(&half, None)).spec.as_ref().unwrap().acceptance,
+        Acceptance::Incomplete { .. }
+    ));
 }
 
 #[test]
 fn errors_say_what_to_fix() {
-    let err = |text: &str, selector: Option<&str>| recipe::read("r.yaml", text, &RecipeOptions { selector, injection: None }).unwrap_err();
+    let err = |text: &str, selector: Option<&str>| {
+        recipe::read(
+            "r.yaml",
+            text,
+            &RecipeOptions {
+                selector,
+                injection: None,
+            },
+        )
+        .unwrap_err()
+    };
     assert!(matches!(err("a: [", None), RecipeError::Yaml { .. }));
     assert!(matches!(err("a: 1", None), RecipeError::NoBackend { .. }));
     assert!(err(VLLM, Some("override_x")).to_string().contains("override_x"));
-    assert_eq!(recipe::split_reference("a/b.yaml:zip_override_x[3]"), ("a/b.yaml", Some("zip_override_x[3]")));
+    assert_eq!(
+        recipe::split_reference("a/b.yaml:zip_override_x[3]"),
+        ("a/b.yaml", Some("zip_override_x[3]"))
+    );
     assert_eq!(recipe::split_reference("a/b.yaml"), ("a/b.yaml", None));
 }
 
 #[test]
 fn llmd_and_tables() {
     let llmd = "prefill:\n  tp: 1\n  enable-expert-parallel: true\n  extra-args: >-\n    --kv-cache-dtype fp8\n    --compilation-config {\"mode\":0}\n  env: { A: '1' }\ndecode: { tp: 8, extra-args: '--max-num-seqs 4' }\n";
-    let input = |tp, dp| TableInput { tp: Some(tp), dp_attention: Some(dp), ..TableInput::default() };
-    let launches = recipe::llmd_recipe("l.yaml", llmd, &[(Role::Prefill, input(8, true)), (Role::Decode, input(8, false))]).unwrap();
+    let input = |tp, dp| TableInput {
+        tp: Some(tp),
+        dp_attention: Some(dp),
+        ..TableInput::default()
+    };
+    let launches = recipe::llmd_recipe(
+        "l.yaml",
+        llmd,
+        &[(Role::Prefill, input(8, true)), (Role::Decode, input(8, false))],
+    )
+    .unwrap();
     assert_eq!(launches[0].parallel.dp, Fact::Known(8));
     assert_eq!(launches[0].parallel.ep, Fact::Known(8));
     assert_eq!(launches[0].flags.known("compilation-config.mode"), Some("0"));
@@ -183,12 +260,42 @@ fn llmd_and_tables() {
     assert!(launches[0].parallel.dp.is_symbolic());
 
     let table = "Model-X-DI:\n  base_flags: '--kv-cache-dtype fp8 --attention-backend a'\n  mtp_flags: '--speculative-algorithm NEXTN'\n  dp_flags: '--enable-dp-attention'\n  ep_flags: '--moe-a2a-backend m'\n";
-    let input = TableInput { tp: Some(8), ep: Some(true), dp_attention: Some(true), draft_tokens: Some(2), ..TableInput::default() };
+    let input = TableInput {
+        tp: Some(8),
+        ep: Some(true),
+        dp_attention: Some(true),
+        draft_tokens: Some(2),
+        ..TableInput::default()
+    };
     let l = recipe::model_table(Engine::Sglang, "t.yaml", table, "org/Model-X", Role::Decode, &input).unwrap();
-    assert_eq!((l.parallel.tp.value(), l.parallel.ep.value(), l.parallel.dp.value()), (Some(&8), Some(&8), Some(&8)));
+    assert_eq!(
+        (l.parallel.tp.value(), l.parallel.ep.value(), l.parallel.dp.value()),
+        (Some(&8), Some(&8), Some(&8))
+    );
     assert_eq!(l.parallel.dp_attention, Fact::Known(true));
     assert_eq!(l.spec.as_ref().unwrap().draft_tokens, Fact::Known(2));
-    let l = recipe::model_table(Engine::Sglang, "t.yaml", table, "Model-X", Role::Decode, &TableInput::default()).unwrap();
-    assert!(l.parallel.ep.is_symbolic(), "sizes that the entry gives are not known here");
-    assert!(recipe::model_table(Engine::Sglang, "t.yaml", table, "Other", Role::Decode, &TableInput::default()).is_err());
+    let l = recipe::model_table(
+        Engine::Sglang,
+        "t.yaml",
+        table,
+        "Model-X",
+        Role::Decode,
+        &TableInput::default(),
+    )
+    .unwrap();
+    assert!(
+        l.parallel.ep.is_symbolic(),
+        "sizes that the entry gives are not known here"
+    );
+    assert!(
+        recipe::model_table(
+            Engine::Sglang,
+            "t.yaml",
+            table,
+            "Other",
+            Role::Decode,
+            &TableInput::default()
+        )
+        .is_err()
+    );
 }

@@ -24,19 +24,67 @@ pub struct Program {
 
 /// Commands whose words are data: a server named in their arguments is not started by them.
 pub const SHELL_OPAQUE: &[&str] = &[
-    "echo", "printf", "pip", "pip3", "grep", "egrep", "pgrep", "pkill", "killall", "which", "command", "type", "cat",
-    "sed", "awk", "git", "curl", "wget", "hf", "huggingface-cli", "test", "[", "[[", "ls", "find", "mkdir", "rm", "cp",
-    "mv", "export", "trap", "local", "declare", "readonly", "unset", "kill", "wait", "sleep", "ps", "tail", "head",
+    "echo",
+    "printf",
+    "pip",
+    "pip3",
+    "grep",
+    "egrep",
+    "pgrep",
+    "pkill",
+    "killall",
+    "which",
+    "command",
+    "type",
+    "cat",
+    "sed",
+    "awk",
+    "git",
+    "curl",
+    "wget",
+    "hf",
+    "huggingface-cli",
+    "test",
+    "[",
+    "[[",
+    "ls",
+    "find",
+    "mkdir",
+    "rm",
+    "cp",
+    "mv",
+    "export",
+    "trap",
+    "local",
+    "declare",
+    "readonly",
+    "unset",
+    "kill",
+    "wait",
+    "sleep",
+    "ps",
+    "tail",
+    "head",
 ];
 
 /// Python modules that are servers: module, engine, role, whether a positional word may name the model.
 const MODULES: &[(&str, Engine, Role, bool)] = &[
-    ("vllm.entrypoints.openai.api_server", Engine::Vllm, Role::Aggregated, false),
+    (
+        "vllm.entrypoints.openai.api_server",
+        Engine::Vllm,
+        Role::Aggregated,
+        false,
+    ),
     ("vllm.entrypoints.api_server", Engine::Vllm, Role::Aggregated, false),
     ("sglang.launch_server", Engine::Sglang, Role::Aggregated, false),
     ("sglang_router.launch_router", Engine::Router, Role::Router, false),
     ("sglang_router.launch_server", Engine::Sglang, Role::Aggregated, false),
-    ("tensorrt_llm.commands.serve", Engine::TensorrtLlm, Role::Aggregated, true),
+    (
+        "tensorrt_llm.commands.serve",
+        Engine::TensorrtLlm,
+        Role::Aggregated,
+        true,
+    ),
     ("atom.entrypoints.openai_server", Engine::Atom, Role::Aggregated, false),
     ("dynamo.vllm", Engine::Vllm, Role::Aggregated, false),
     ("dynamo.sglang", Engine::Sglang, Role::Aggregated, false),
@@ -71,7 +119,11 @@ pub fn detect(argv: &[Arg]) -> Option<Program> {
             },
             _ => continue,
         };
-        let spelled = if words == 2 { format!("{name} {next}") } else { name.to_owned() };
+        let spelled = if words == 2 {
+            format!("{name} {next}")
+        } else {
+            name.to_owned()
+        };
         let image = container_image(argv, i);
         return Some(Program {
             engine,
@@ -126,7 +178,18 @@ fn image_of(argv: &[Arg], from: usize, to: usize) -> Option<(Text, usize)> {
         let alone = w.contains('=')
             || matches!(
                 flag,
-                "-d" | "-i" | "-t" | "-it" | "-ti" | "-itd" | "-dit" | "--rm" | "--privileged" | "--detach" | "--init" | "--tty" | "--interactive"
+                "-d" | "-i"
+                    | "-t"
+                    | "-it"
+                    | "-ti"
+                    | "-itd"
+                    | "-dit"
+                    | "--rm"
+                    | "--privileged"
+                    | "--detach"
+                    | "--init"
+                    | "--tty"
+                    | "--interactive"
             );
         i += if alone { 1 } else { 2 };
     }
@@ -152,7 +215,9 @@ mod tests {
     use crate::value::Source;
 
     fn argv(line: &str) -> Vec<Arg> {
-        line.split_whitespace().map(|w| Arg::new(Text::known(w), Source::new("t", 1))).collect()
+        line.split_whitespace()
+            .map(|w| Arg::new(Text::known(w), Source::new("t", 1)))
+            .collect()
     }
 
     #[test]
@@ -160,10 +225,22 @@ mod tests {
         let cases = [
             ("vllm serve M --x", Some((Engine::Vllm, "vllm serve"))),
             ("A=1 B=2 /usr/bin/vllm serve M", Some((Engine::Vllm, "vllm serve"))),
-            ("python3 -u -m sglang.launch_server --model-path M", Some((Engine::Sglang, "sglang.launch_server"))),
-            ("mpirun -n 1 --oversubscribe trtllm-serve M --tp_size 8", Some((Engine::TensorrtLlm, "trtllm-serve"))),
-            ("nohup numactl --cpunodebind=0 python -m atom.entrypoints.openai_server", Some((Engine::Atom, "atom.entrypoints.openai_server"))),
-            ("python -m sglang_router.launch_router --policy x", Some((Engine::Router, "sglang_router.launch_router"))),
+            (
+                "python3 -u -m sglang.launch_server --model-path M",
+                Some((Engine::Sglang, "sglang.launch_server")),
+            ),
+            (
+                "mpirun -n 1 --oversubscribe trtllm-serve M --tp_size 8",
+                Some((Engine::TensorrtLlm, "trtllm-serve")),
+            ),
+            (
+                "nohup numactl --cpunodebind=0 python -m atom.entrypoints.openai_server",
+                Some((Engine::Atom, "atom.entrypoints.openai_server")),
+            ),
+            (
+                "python -m sglang_router.launch_router --policy x",
+                Some((Engine::Router, "sglang_router.launch_router")),
+            ),
             ("python3 -m dynamo.frontend", Some((Engine::Router, "dynamo.frontend"))),
             ("echo vllm serve M", None),
             ("pip install vllm", None),
@@ -179,10 +256,16 @@ mod tests {
 
     #[test]
     fn container_runs() {
-        let p = detect(&argv("docker run --gpus all -p 8000:8000 --ipc=host vllm/vllm-openai:v1 org/M --tensor-parallel-size 8")).unwrap();
+        let p = detect(&argv(
+            "docker run --gpus all -p 8000:8000 --ipc=host vllm/vllm-openai:v1 org/M --tensor-parallel-size 8",
+        ))
+        .unwrap();
         assert_eq!((p.engine, p.args), (Engine::Vllm, 8));
         assert_eq!(p.image.unwrap().as_known(), Some("vllm/vllm-openai:v1"));
-        let p = detect(&argv("docker run -e A=b lmsysorg/sglang:latest python3 -m sglang.launch_server --model-path M")).unwrap();
+        let p = detect(&argv(
+            "docker run -e A=b lmsysorg/sglang:latest python3 -m sglang.launch_server --model-path M",
+        ))
+        .unwrap();
         assert_eq!(p.engine, Engine::Sglang);
         assert_eq!(p.image.unwrap().as_known(), Some("lmsysorg/sglang:latest"));
         assert_eq!(detect(&argv("docker run lmsysorg/sglang:latest bash")), None);

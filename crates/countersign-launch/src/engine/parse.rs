@@ -47,17 +47,41 @@ pub fn parse_flags(engine: Engine, args: &[Arg]) -> Parsed {
         };
         let name = normalise(engine, spelled);
         if let Some(value) = inline {
-            put(engine, &mut out.flags, &name, value, spelled, &arg.source, Via::CommandLine);
+            put(
+                engine,
+                &mut out.flags,
+                &name,
+                value,
+                spelled,
+                &arg.source,
+                Via::CommandLine,
+            );
             continue;
         }
         if table.many.contains(&name.as_str()) {
             let start = i;
             while args.get(i).is_some_and(|a| !looks_like_flag(a.text.known_prefix())) {
-                put(engine, &mut out.flags, &name, args[i].text.clone(), spelled, &args[i].source, Via::CommandLine);
+                put(
+                    engine,
+                    &mut out.flags,
+                    &name,
+                    args[i].text.clone(),
+                    spelled,
+                    &args[i].source,
+                    Via::CommandLine,
+                );
                 i += 1;
             }
             if i == start {
-                put(engine, &mut out.flags, &name, Text::known("true"), spelled, &arg.source, Via::CommandLine);
+                put(
+                    engine,
+                    &mut out.flags,
+                    &name,
+                    Text::known("true"),
+                    spelled,
+                    &arg.source,
+                    Via::CommandLine,
+                );
             }
             continue;
         }
@@ -67,14 +91,41 @@ pub fn parse_flags(engine: Engine, args: &[Arg]) -> Parsed {
         // A switch takes no value, except a spelled-out truth value (`--flag true`), which some engines accept.
         let spelled_truth = is_switch
             && negated.is_none()
-            && args.get(i).and_then(|a| a.text.as_known()).is_some_and(|w| tree::parse_bool(w).is_some());
+            && args
+                .get(i)
+                .and_then(|a| a.text.as_known())
+                .is_some_and(|w| tree::parse_bool(w).is_some());
         if next_is_value && (!is_switch || spelled_truth) {
-            put(engine, &mut out.flags, &name, args[i].text.clone(), spelled, &args[i].source, Via::CommandLine);
+            put(
+                engine,
+                &mut out.flags,
+                &name,
+                args[i].text.clone(),
+                spelled,
+                &args[i].source,
+                Via::CommandLine,
+            );
             i += 1;
         } else if let Some(name) = negated {
-            put(engine, &mut out.flags, &name, Text::known("false"), spelled, &arg.source, Via::CommandLine);
+            put(
+                engine,
+                &mut out.flags,
+                &name,
+                Text::known("false"),
+                spelled,
+                &arg.source,
+                Via::CommandLine,
+            );
         } else {
-            put(engine, &mut out.flags, &name, Text::known("true"), spelled, &arg.source, Via::CommandLine);
+            put(
+                engine,
+                &mut out.flags,
+                &name,
+                Text::known("true"),
+                spelled,
+                &arg.source,
+                Via::CommandLine,
+            );
         }
     }
     out
@@ -87,10 +138,21 @@ pub fn parse_options_tree(engine: Engine, options: &Tree, file: &str, via: Via, 
         let source = Source::new(file, value.line);
         match &value.node {
             Node::Scalar(text) => put_bool_aware(engine, flags, &name, text.clone(), key, &source, via),
-            Node::Seq(items) if items.iter().all(|t| matches!(t.node, Node::Scalar(_))) && table(engine).many.contains(&name.as_str()) => {
+            Node::Seq(items)
+                if items.iter().all(|t| matches!(t.node, Node::Scalar(_)))
+                    && table(engine).many.contains(&name.as_str()) =>
+            {
                 for item in items {
                     if let Some(text) = item.text() {
-                        flags.push(&name, FlagValue { value: text.clone(), spelled: key.clone(), source: source.clone(), via });
+                        flags.push(
+                            &name,
+                            FlagValue {
+                                value: text.clone(),
+                                spelled: key.clone(),
+                                source: source.clone(),
+                                via,
+                            },
+                        );
                     }
                 }
             }
@@ -105,7 +167,15 @@ fn put_bool_aware(engine: Engine, flags: &mut Flags, name: &str, text: Text, spe
         && let Some(on) = text.as_known().and_then(tree::parse_bool)
     {
         let name = normalise(engine, positive);
-        put(engine, flags, &name, Text::known((!on).to_string()), spelled, source, via);
+        put(
+            engine,
+            flags,
+            &name,
+            Text::known((!on).to_string()),
+            spelled,
+            source,
+            via,
+        );
         return;
     }
     put(engine, flags, name, text, spelled, source, via);
@@ -123,13 +193,33 @@ fn put(engine: Engine, flags: &mut Flags, name: &str, value: Text, spelled: &str
         Some(b) => Text::known(b.to_string()),
         None => value,
     };
-    let name = if name.contains('.') { name.to_owned() } else { normalise(engine, name) };
-    flags.push(&name, FlagValue { value, spelled: spelled.to_owned(), source: source.clone(), via });
+    let name = if name.contains('.') {
+        name.to_owned()
+    } else {
+        normalise(engine, name)
+    };
+    flags.push(
+        &name,
+        FlagValue {
+            value,
+            spelled: spelled.to_owned(),
+            source: source.clone(),
+            via,
+        },
+    );
 }
 
 fn explode(flags: &mut Flags, name: &str, value: &Tree, spelled: &str, file: &str, via: Via) {
     tree::leaves(name, value, &mut |leaf, text, line| {
-        flags.push(&leaf, FlagValue { value: text, spelled: spelled.to_owned(), source: Source::new(file, line), via });
+        flags.push(
+            &leaf,
+            FlagValue {
+                value: text,
+                spelled: spelled.to_owned(),
+                source: Source::new(file, line),
+                via,
+            },
+        );
     });
 }
 
@@ -167,8 +257,16 @@ mod tests {
 
     fn shown(engine: Engine, words: &[&str]) -> (Vec<String>, Vec<String>, Vec<String>) {
         let p = parse_flags(engine, &args(words));
-        let flags = p.flags.iter().flat_map(|(n, vs)| vs.iter().map(move |v| format!("{n}={}", v.value))).collect();
-        (flags, p.positional.iter().map(|a| a.text.to_string()).collect(), p.opaque.iter().map(|a| a.text.to_string()).collect())
+        let flags = p
+            .flags
+            .iter()
+            .flat_map(|(n, vs)| vs.iter().map(move |v| format!("{n}={}", v.value)))
+            .collect();
+        (
+            flags,
+            p.positional.iter().map(|a| a.text.to_string()).collect(),
+            p.opaque.iter().map(|a| a.text.to_string()).collect(),
+        )
     }
 
     #[test]
@@ -176,9 +274,26 @@ mod tests {
         let (flags, pos, opaque) = shown(
             Engine::Vllm,
             &[
-                "org/M", "--trust-remote-code", "-tp", "8", "--data_parallel_size=2", "--no-enable-prefix-caching", "--speculative-config",
-                r#"{"method":"mtp","num_speculative_tokens":3}"#, "--attention_config.use_fp4=True", "--served-model-name", "a", "b",
-                "--port", "<PORT>", "<EXTRA>", "--max-num-seqs", "-1", "--unknown-switch", "--block-size", "256",
+                "org/M",
+                "--trust-remote-code",
+                "-tp",
+                "8",
+                "--data_parallel_size=2",
+                "--no-enable-prefix-caching",
+                "--speculative-config",
+                r#"{"method":"mtp","num_speculative_tokens":3}"#,
+                "--attention_config.use_fp4=True",
+                "--served-model-name",
+                "a",
+                "b",
+                "--port",
+                "<PORT>",
+                "<EXTRA>",
+                "--max-num-seqs",
+                "-1",
+                "--unknown-switch",
+                "--block-size",
+                "256",
             ],
         );
         assert_eq!(
@@ -205,7 +320,10 @@ mod tests {
 
     #[test]
     fn a_switch_does_not_eat_the_model_and_a_negation_takes_nothing() {
-        let (flags, pos, _) = shown(Engine::Vllm, &["--trust-remote-code", "org/M", "--no-async-scheduling", "x"]);
+        let (flags, pos, _) = shown(
+            Engine::Vllm,
+            &["--trust-remote-code", "org/M", "--no-async-scheduling", "x"],
+        );
         assert_eq!(flags, ["async-scheduling=false", "trust-remote-code=true"]);
         assert_eq!(pos, ["org/M", "x"]);
     }

@@ -43,7 +43,11 @@ pub fn normalise(engine: Engine, spelled: &str) -> String {
         Some((head, tail)) => (head, Some(tail)),
         None => (bare, None),
     };
-    let head = if head.chars().count() == 1 { head.to_owned() } else { head.replace('_', "-").to_lowercase() };
+    let head = if head.chars().count() == 1 {
+        head.to_owned()
+    } else {
+        head.replace('_', "-").to_lowercase()
+    };
     let canonical = table(engine)
         .aliases
         .iter()
@@ -58,7 +62,11 @@ pub fn normalise(engine: Engine, spelled: &str) -> String {
 
 /// The canonical flag that an environment variable acts as, if any.
 pub fn flag_environment(engine: Engine, variable: &str) -> Option<&'static str> {
-    table(engine).environment.iter().find(|(name, _)| *name == variable).map(|(_, flag)| *flag)
+    table(engine)
+        .environment
+        .iter()
+        .find(|(name, _)| *name == variable)
+        .map(|(_, flag)| *flag)
 }
 
 /// vLLM `vllm serve` and its module forms.
@@ -130,7 +138,14 @@ static VLLM: Table = Table {
         "enable-cache-report",
         "grpc",
     ],
-    many: &["served-model-name", "lora-modules", "cudagraph-capture-sizes", "cuda-graph-sizes", "numa-bind-nodes", "middleware"],
+    many: &[
+        "served-model-name",
+        "lora-modules",
+        "cudagraph-capture-sizes",
+        "cuda-graph-sizes",
+        "numa-bind-nodes",
+        "middleware",
+    ],
     option_files: &["config"],
     environment: &[
         ("VLLM_ATTENTION_BACKEND", "attention-backend"),
@@ -148,10 +163,19 @@ static SGLANG: Table = Table {
         &["expert-parallel-size", "ep", "ep-size"],
         &["pipeline-parallel-size", "pp", "pp-size"],
         &["decode-context-parallel-size", "dcp", "dcp-size"],
-        &["attn-cp-size", "attention-context-parallel-size", "context-parallel-size", "cp"],
+        &[
+            "attn-cp-size",
+            "attention-context-parallel-size",
+            "context-parallel-size",
+            "cp",
+        ],
         &["moe-data-parallel-size", "moe-dp-size"],
         &["speculative-algorithm", "speculative-algo"],
-        &["speculative-draft-model-path", "speculative-draft-model", "speculative-draft"],
+        &[
+            "speculative-draft-model-path",
+            "speculative-draft-model",
+            "speculative-draft",
+        ],
         &["context-length", "max-model-len"],
         &["dist-init-addr", "nccl-init-addr"],
         &["nsa-prefill-backend", "dsa-prefill-backend"],
@@ -217,7 +241,13 @@ static SGLANG: Table = Table {
         "enable-mamba-extra-buffer",
         "speculative-disable-ragged",
     ],
-    many: &["cuda-graph-bs", "lora-paths", "piecewise-cuda-graph-tokens", "mamba-track-intervals", "bucket-time-to-first-token"],
+    many: &[
+        "cuda-graph-bs",
+        "lora-paths",
+        "piecewise-cuda-graph-tokens",
+        "mamba-track-intervals",
+        "bucket-time-to-first-token",
+    ],
     option_files: &["config"],
     environment: &[],
 };
@@ -232,10 +262,18 @@ static TRTLLM: Table = Table {
         &["moe-cluster-parallel-size", "cluster-size"],
         &["extra-llm-api-options", "config", "options"],
         &["attn-backend", "attention-backend"],
-        &["kv-cache-config.free_gpu_memory_fraction", "kv-cache-free-gpu-memory-fraction"],
+        &[
+            "kv-cache-config.free_gpu_memory_fraction",
+            "kv-cache-free-gpu-memory-fraction",
+        ],
         &["tokenizer", "tokenizer-path"],
     ],
-    switches: &["trust-remote-code", "enable-chunked-prefill", "fail-fast-on-attention-window-too-large", "enable-attention-dp"],
+    switches: &[
+        "trust-remote-code",
+        "enable-chunked-prefill",
+        "fail-fast-on-attention-window-too-large",
+        "enable-attention-dp",
+    ],
     many: &[],
     option_files: &["extra-llm-api-options"],
     environment: &[],
@@ -271,7 +309,14 @@ static ATOM: Table = Table {
 /// Routers: no aliases are needed, their flags are only shown.
 static ROUTER: Table = Table {
     aliases: &[],
-    switches: &["pd-disaggregation", "dp-aware", "disable-retries", "disable-health-check", "disable-circuit-breaker", "vllm-pd-disaggregation"],
+    switches: &[
+        "pd-disaggregation",
+        "dp-aware",
+        "disable-retries",
+        "disable-health-check",
+        "disable-circuit-breaker",
+        "vllm-pd-disaggregation",
+    ],
     many: &["worker-urls", "prefill", "decode"],
     option_files: &[],
     environment: &[],
@@ -284,36 +329,71 @@ mod tests {
     #[test]
     fn every_spelling_of_tensor_parallelism_is_one_name() {
         let cases: &[(Engine, &[&str])] = &[
-            (Engine::Vllm, &["-tp", "--tensor-parallel-size", "--tensor_parallel_size", "tensor-parallel-size"]),
-            (Engine::Sglang, &["--tp", "--tp-size", "--tp_size", "--tensor-parallel-size", "tp-size"]),
+            (
+                Engine::Vllm,
+                &[
+                    "-tp",
+                    "--tensor-parallel-size",
+                    "--tensor_parallel_size",
+                    "tensor-parallel-size",
+                ],
+            ),
+            (
+                Engine::Sglang,
+                &["--tp", "--tp-size", "--tp_size", "--tensor-parallel-size", "tp-size"],
+            ),
             (Engine::TensorrtLlm, &["--tp_size", "tensor_parallel_size", "--tp-size"]),
             (Engine::Atom, &["-tp", "--tensor-parallel-size"]),
         ];
         for (engine, spellings) in cases {
             for spelled in *spellings {
-                assert_eq!(normalise(*engine, spelled), "tensor-parallel-size", "{engine} {spelled}");
+                assert_eq!(
+                    normalise(*engine, spelled),
+                    "tensor-parallel-size",
+                    "{engine} {spelled}"
+                );
             }
         }
     }
 
     #[test]
     fn only_the_first_part_of_a_dotted_name_changes() {
-        assert_eq!(normalise(Engine::Vllm, "--attention_config.use_fp4_x"), "attention-config.use_fp4_x");
-        assert_eq!(normalise(Engine::Vllm, "-cc.pass_config.fuse_x"), "compilation-config.pass_config.fuse_x");
+        assert_eq!(
+            normalise(Engine::Vllm, "--attention_config.use_fp4_x"),
+            "attention-config.use_fp4_x"
+        );
+        assert_eq!(
+            normalise(Engine::Vllm, "-cc.pass_config.fuse_x"),
+            "compilation-config.pass_config.fuse_x"
+        );
         assert_eq!(normalise(Engine::Vllm, "-O"), "optimization-level");
-        assert_eq!(normalise(Engine::TensorrtLlm, "moe_config.backend"), "moe-config.backend");
+        assert_eq!(
+            normalise(Engine::TensorrtLlm, "moe_config.backend"),
+            "moe-config.backend"
+        );
     }
 
     #[test]
     fn no_spelling_means_two_flags() {
-        for engine in [Engine::Vllm, Engine::Sglang, Engine::TensorrtLlm, Engine::Atom, Engine::Router] {
+        for engine in [
+            Engine::Vllm,
+            Engine::Sglang,
+            Engine::TensorrtLlm,
+            Engine::Atom,
+            Engine::Router,
+        ] {
             let mut seen = std::collections::BTreeMap::new();
             for names in table(engine).aliases {
                 for name in *names {
                     assert!(seen.insert(*name, names).is_none(), "{engine}: {name} twice");
                 }
             }
-            for name in table(engine).switches.iter().chain(table(engine).many).chain(table(engine).option_files) {
+            for name in table(engine)
+                .switches
+                .iter()
+                .chain(table(engine).many)
+                .chain(table(engine).option_files)
+            {
                 assert_eq!(normalise(engine, name), *name, "{engine}: tables use canonical names");
             }
         }

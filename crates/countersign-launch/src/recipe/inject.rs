@@ -50,7 +50,9 @@ static SGLANG_BLOCK: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?m)^  (aggregated|prefill|decode)_environment:\s*$").ok());
 
 pub(super) fn apply(launches: &mut [Launch], text: &str, injection: Option<&Injection>, file: &str) -> Injected {
-    let Some(injection) = injection else { return Injected::NotAsked };
+    let Some(injection) = injection else {
+        return Injected::NotAsked;
+    };
     let Some(kind) = injection.kind else {
         return Injected::Aborts("no injector is registered for this framework".into());
     };
@@ -76,19 +78,38 @@ pub(super) fn apply(launches: &mut [Launch], text: &str, injection: Option<&Inje
 }
 
 fn value(text: &str, name: &str, injection: &Injection) -> FlagValue {
-    FlagValue { value: Text::known(text), spelled: name.to_owned(), source: injection.source.clone(), via: Via::Injected }
+    FlagValue {
+        value: Text::known(text),
+        spelled: name.to_owned(),
+        source: injection.source.clone(),
+        via: Via::Injected,
+    }
 }
 
 fn vllm(launches: &mut [Launch], text: &str, length: &str, injection: &Injection) -> usize {
     let Some(pattern) = VLLM_LINE.as_ref() else { return 0 };
-    let lines: Vec<u32> =
-        pattern.find_iter(text).map(|m| text[..m.start()].bytes().filter(|b| *b == b'\n').count() as u32 + 1).collect();
+    let lines: Vec<u32> = pattern
+        .find_iter(text)
+        .map(|m| text[..m.start()].bytes().filter(|b| *b == b'\n').count() as u32 + 1)
+        .collect();
     let mut count = 0;
     for launch in launches.iter_mut().filter(|l| l.engine == Engine::Vllm) {
-        let Some(line) = launch.flags.under("speculative-config").map(|(_, v)| v.source.line).next() else { continue };
+        let Some(line) = launch
+            .flags
+            .under("speculative-config")
+            .map(|(_, v)| v.source.line)
+            .next()
+        else {
+            continue;
+        };
         if lines.contains(&line) {
-            for (name, text) in [("rejection_sample_method", "synthetic"), ("synthetic_acceptance_length", length)] {
-                launch.flags.push(&format!("speculative-config.{name}"), value(text, name, injection));
+            for (name, text) in [
+                ("rejection_sample_method", "synthetic"),
+                ("synthetic_acceptance_length", length),
+            ] {
+                launch
+                    .flags
+                    .push(&format!("speculative-config.{name}"), value(text, name, injection));
             }
             count += 1;
         }
@@ -98,9 +119,15 @@ fn vllm(launches: &mut [Launch], text: &str, length: &str, injection: &Injection
 
 fn sglang(launches: &mut [Launch], text: &str, length: &str, injection: &Injection) -> usize {
     let Some(pattern) = SGLANG_BLOCK.as_ref() else { return 0 };
-    let roles: Vec<String> = pattern.captures_iter(text).filter_map(|c| c.get(1).map(|m| m.as_str().to_owned())).collect();
+    let roles: Vec<String> = pattern
+        .captures_iter(text)
+        .filter_map(|c| c.get(1).map(|m| m.as_str().to_owned()))
+        .collect();
     let mut count = 0;
-    for launch in launches.iter_mut().filter(|l| l.engine == Engine::Sglang && roles.iter().any(|r| r == l.role.name())) {
+    for launch in launches
+        .iter_mut()
+        .filter(|l| l.engine == Engine::Sglang && roles.iter().any(|r| r == l.role.name()))
+    {
         for (name, text) in [
             ("SGLANG_SIMULATE_ACC_LEN", length),
             ("SGLANG_SIMULATE_ACC_METHOD", "match-expected"),

@@ -58,7 +58,9 @@ pub enum RecipeError {
         detail: String,
     },
     /// The selector names no override of the file.
-    #[error("{file}: there is no override `{selector}`; the file has {known:?}. Correct the text after `:` in the reference.")]
+    #[error(
+        "{file}: there is no override `{selector}`; the file has {known:?}. Correct the text after `:` in the reference."
+    )]
     Selector {
         /// The file.
         file: String,
@@ -91,15 +93,21 @@ const ENGINES: &[(&str, &str, Engine)] = &[
     ("atom", "atom_config", Engine::Atom),
 ];
 
-const ROLES: &[(&str, &str, Role)] =
-    &[("aggregated", "agg", Role::Aggregated), ("prefill", "prefill", Role::Prefill), ("decode", "decode", Role::Decode)];
+const ROLES: &[(&str, &str, Role)] = &[
+    ("aggregated", "agg", Role::Aggregated),
+    ("prefill", "prefill", Role::Prefill),
+    ("decode", "decode", Role::Decode),
+];
 
 /// Reads an srt-slurm recipe.
 ///
 /// # Errors
 /// [`RecipeError`]; each says what to fix.
 pub fn read(file: &str, text: &str, options: &RecipeOptions<'_>) -> Result<Recipe, RecipeError> {
-    let whole = yaml::parse(text).map_err(|e| RecipeError::Yaml { file: file.into(), detail: e.to_string() })?;
+    let whole = yaml::parse(text).map_err(|e| RecipeError::Yaml {
+        file: file.into(),
+        detail: e.to_string(),
+    })?;
     let tree = overrides::apply(&whole, options.selector).map_err(|known| RecipeError::Selector {
         file: file.into(),
         selector: options.selector.unwrap_or("").into(),
@@ -131,10 +139,15 @@ fn read_tree(file: &str, tree: &Tree) -> Result<Recipe, RecipeError> {
         injected: Injected::NotAsked,
         notes: Vec::new(),
     };
-    let config_map = backend.get(config).cloned().unwrap_or_else(|| Tree::empty_map(backend.line));
+    let config_map = backend
+        .get(config)
+        .cloned()
+        .unwrap_or_else(|| Tree::empty_map(backend.line));
     for (role_key, short, role) in ROLES {
         let role_tree = config_map.get(role_key).or_else(|| config_map.get(short));
-        let workers = tree.at(&["resources", &format!("{short}_workers")]).and_then(Tree::as_u32);
+        let workers = tree
+            .at(&["resources", &format!("{short}_workers")])
+            .and_then(Tree::as_u32);
         let has_env = backend.get(&format!("{role_key}_environment")).is_some();
         if workers == Some(0) || (role_tree.is_none() && workers.is_none() && !has_env) {
             continue;
@@ -186,7 +199,12 @@ fn describe(file: &str, tree: &Tree, short: &str, launch: &mut Launch) {
         if let Some(t) = tree.at(path)
             && let Some(text) = t.text()
         {
-            let value = FlagValue { value: text.clone(), spelled: path.join("."), source: Source::new(file, t.line), via: Via::Recipe };
+            let value = FlagValue {
+                value: text.clone(),
+                spelled: path.join("."),
+                source: Source::new(file, t.line),
+                via: Via::Recipe,
+            };
             launch.extra.insert(name.to_owned(), value);
         }
     };
@@ -205,7 +223,10 @@ fn describe(file: &str, tree: &Tree, short: &str, launch: &mut Launch) {
         .find_map(|k| launch.extra.get(*k))
         .map(|v| v.value.to_string().replace('#', "/"));
     if !launch.flags.mentions("model") && !launch.flags.mentions("model-path") {
-        let stated = ["identity.model.repo", "model.path"].iter().find_map(|k| launch.extra.get(*k)).cloned();
+        let stated = ["identity.model.repo", "model.path"]
+            .iter()
+            .find_map(|k| launch.extra.get(*k))
+            .cloned();
         if let Some(value) = stated {
             launch.flags.push("model", value);
         }
@@ -216,7 +237,12 @@ fn describe(file: &str, tree: &Tree, short: &str, launch: &mut Launch) {
 fn frontend(file: &str, tree: &Tree) -> Option<Launch> {
     let section = tree.get("frontend")?;
     let kind = section.get("type").and_then(Tree::as_str).unwrap_or("dynamo");
-    let mut launch = Launch::new(Role::Frontend, Engine::Router, format!("frontend {kind}"), Source::new(file, section.line));
+    let mut launch = Launch::new(
+        Role::Frontend,
+        Engine::Router,
+        format!("frontend {kind}"),
+        Source::new(file, section.line),
+    );
     if let Some(args) = section.get("args") {
         engine::parse_options_tree(Engine::Router, args, file, Via::Recipe, &mut launch.flags);
     }
@@ -225,7 +251,12 @@ fn frontend(file: &str, tree: &Tree) -> Option<Launch> {
         if let Some(text) = value.text() {
             launch.extra.insert(
                 key.clone(),
-                FlagValue { value: text.clone(), spelled: key.clone(), source: Source::new(file, value.line), via: Via::Recipe },
+                FlagValue {
+                    value: text.clone(),
+                    spelled: key.clone(),
+                    source: Source::new(file, value.line),
+                    via: Via::Recipe,
+                },
             );
         }
     }
@@ -243,7 +274,15 @@ fn benchmark(file: &str, tree: &Tree) -> Option<ClientCall> {
     );
     for (key, value) in section.entries() {
         tree::leaves(key, value, &mut |name, text, line| {
-            call.flags.push(&name, FlagValue { value: text, spelled: key.clone(), source: Source::new(file, line), via: Via::Recipe });
+            call.flags.push(
+                &name,
+                FlagValue {
+                    value: text,
+                    spelled: key.clone(),
+                    source: Source::new(file, line),
+                    via: Via::Recipe,
+                },
+            );
         });
     }
     Some(call)
@@ -253,7 +292,15 @@ fn benchmark(file: &str, tree: &Tree) -> Option<ClientCall> {
 fn scalars(file: &str, tree: &Tree, backend: &Tree) -> BTreeMap<String, FlagValue> {
     let mut out = BTreeMap::new();
     let mut put = |name: String, text: Text, line: u32| {
-        out.insert(name.clone(), FlagValue { value: text, spelled: name, source: Source::new(file, line), via: Via::Recipe });
+        out.insert(
+            name.clone(),
+            FlagValue {
+                value: text,
+                spelled: name,
+                source: Source::new(file, line),
+                via: Via::Recipe,
+            },
+        );
     };
     for (key, value) in tree.entries() {
         if key != "backend" {

@@ -20,8 +20,14 @@ impl Selector {
             .and_then(|t| t.rsplit_once('['))
             .and_then(|(name, n)| n.trim().parse().ok().map(|n| (name, n)));
         match index {
-            Some((name, n)) => Selector { name: name.to_owned(), index: Some(n) },
-            None => Selector { name: text.to_owned(), index: None },
+            Some((name, n)) => Selector {
+                name: name.to_owned(),
+                index: Some(n),
+            },
+            None => Selector {
+                name: text.to_owned(),
+                index: None,
+            },
         }
     }
 }
@@ -58,10 +64,19 @@ fn width(tree: &Tree, depth: usize) -> usize {
 /// One variant out of a zipped override: of every list the item at `index`.
 fn pick(tree: &Tree, index: usize, depth: usize) -> Tree {
     let node = match &tree.node {
-        Node::Seq(items) => return items.get(index).or(items.last()).cloned().unwrap_or_else(|| tree.clone()),
-        Node::Map(entries) if depth < crate::tree::MAX_DEPTH => {
-            Node::Map(entries.iter().map(|(k, v)| (k.clone(), pick(v, index, depth + 1))).collect())
+        Node::Seq(items) => {
+            return items
+                .get(index)
+                .or(items.last())
+                .cloned()
+                .unwrap_or_else(|| tree.clone());
         }
+        Node::Map(entries) if depth < crate::tree::MAX_DEPTH => Node::Map(
+            entries
+                .iter()
+                .map(|(k, v)| (k.clone(), pick(v, index, depth + 1)))
+                .collect(),
+        ),
         other => other.clone(),
     };
     Tree { node, line: tree.line }
@@ -80,7 +95,9 @@ pub(super) fn apply(whole: &Tree, selector: Option<&str>) -> Result<Tree, Vec<St
         return Ok(out);
     }
     let zipped = selector.name.starts_with("zip_override_");
-    let over = whole.get(&selector.name).filter(|_| zipped || selector.name.starts_with("override_"));
+    let over = whole
+        .get(&selector.name)
+        .filter(|_| zipped || selector.name.starts_with("override_"));
     let Some(over) = over else { return Err(names(whole)) };
     match (zipped, selector.index) {
         (true, index) => {
@@ -112,7 +129,11 @@ mod tests {
         assert_eq!(applied("zip_override_many[1]").unwrap(), "{a:{x:1,y:[3],z:7},n:6}");
         assert_eq!(applied("zip_override_many[0]").unwrap(), "{a:{x:1,y:[1,2],z:7},n:5}");
         assert_eq!(applied("base").unwrap(), "{a:{x:1,y:[9]},n:0}");
-        let known = vec!["override_one".to_owned(), "zip_override_many[0]".into(), "zip_override_many[1]".into()];
+        let known = vec![
+            "override_one".to_owned(),
+            "zip_override_many[0]".into(),
+            "zip_override_many[1]".into(),
+        ];
         for bad in ["zip_override_many[2]", "override_two", "override_one[0]", "n", ""] {
             assert_eq!(applied(bad).unwrap_err(), known, "{bad}");
         }

@@ -54,22 +54,35 @@ pub enum TableError {
 }
 
 fn parse(file: &str, text: &str) -> Result<Tree, TableError> {
-    yaml::parse(text).map_err(|e| TableError::Yaml { file: file.into(), detail: e.to_string() })
+    yaml::parse(text).map_err(|e| TableError::Yaml {
+        file: file.into(),
+        detail: e.to_string(),
+    })
 }
 
 fn add_words(launch: &mut Launch, tree: Option<&Tree>, file: &str) {
-    let Some((text, line)) = tree.and_then(|t| t.as_str().map(|s| (s, t.line))) else { return };
+    let Some((text, line)) = tree.and_then(|t| t.as_str().map(|s| (s, t.line))) else {
+        return;
+    };
     let parsed = engine::parse_flags(launch.engine, &shwords::words(text, file, line));
     for (name, values) in parsed.flags.iter() {
         for value in values {
-            launch.flags.push(name, FlagValue { via: Via::Recipe, ..value.clone() });
+            launch.flags.push(
+                name,
+                FlagValue {
+                    via: Via::Recipe,
+                    ..value.clone()
+                },
+            );
         }
     }
     launch.opaque.extend(parsed.opaque);
 }
 
 fn add_env_words(launch: &mut Launch, tree: Option<&Tree>, file: &str) {
-    let Some((text, line)) = tree.and_then(|t| t.as_str().map(|s| (s, t.line))) else { return };
+    let Some((text, line)) = tree.and_then(|t| t.as_str().map(|s| (s, t.line))) else {
+        return;
+    };
     for word in text.split_whitespace() {
         if let Some((name, value)) = word.split_once('=') {
             launch.set_env(name, Text::known(value), Source::new(file, line));
@@ -78,7 +91,12 @@ fn add_env_words(launch: &mut Launch, tree: Option<&Tree>, file: &str) {
 }
 
 fn put(launch: &mut Launch, name: &str, value: impl ToString, source: &Source) {
-    let value = FlagValue { value: Text::known(value.to_string()), spelled: name.to_owned(), source: source.clone(), via: Via::Recipe };
+    let value = FlagValue {
+        value: Text::known(value.to_string()),
+        spelled: name.to_owned(),
+        source: source.clone(),
+        via: Via::Recipe,
+    };
     launch.flags.push(name, value);
 }
 
@@ -97,29 +115,58 @@ pub fn llmd_recipe(file: &str, text: &str, inputs: &[(Role, TableInput)]) -> Res
         let input = inputs.iter().find(|(r, _)| *r == role).map(|(_, i)| i);
         add_words(&mut launch, section.get("extra-args"), file);
         for (name, value) in section.get("env").map_or(&[][..], Tree::entries) {
-            launch.set_env(name, value.text().cloned().unwrap_or_default(), Source::new(file, value.line));
+            launch.set_env(
+                name,
+                value.text().cloned().unwrap_or_default(),
+                Source::new(file, value.line),
+            );
         }
         if let Some(t) = section.get("enable-expert-parallel") {
-            put(&mut launch, "enable-expert-parallel", t.as_bool().unwrap_or(false), &Source::new(file, t.line));
+            put(
+                &mut launch,
+                "enable-expert-parallel",
+                t.as_bool().unwrap_or(false),
+                &Source::new(file, t.line),
+            );
         }
         let own_tp = section.get("tp").and_then(Tree::as_u32);
         match input {
-            Some(TableInput { tp: Some(size), dp_attention: Some(true), source: from, .. }) => {
+            Some(TableInput {
+                tp: Some(size),
+                dp_attention: Some(true),
+                source: from,
+                ..
+            }) => {
                 let from = from.clone().unwrap_or_else(|| source.clone());
                 let tp = own_tp.unwrap_or(1);
                 put(&mut launch, "tensor-parallel-size", tp, &source);
                 put(&mut launch, "data-parallel-size", size / tp.max(1), &from);
             }
-            Some(TableInput { tp: Some(size), source: from, .. }) => {
-                put(&mut launch, "tensor-parallel-size", own_tp.unwrap_or(*size), from.as_ref().unwrap_or(&source));
+            Some(TableInput {
+                tp: Some(size),
+                source: from,
+                ..
+            }) => {
+                put(
+                    &mut launch,
+                    "tensor-parallel-size",
+                    own_tp.unwrap_or(*size),
+                    from.as_ref().unwrap_or(&source),
+                );
             }
-            _ => launch.opaque.push(Arg::new(Text::unknown("sizes given by the entry"), source.clone())),
+            _ => launch
+                .opaque
+                .push(Arg::new(Text::unknown("sizes given by the entry"), source.clone())),
         }
         launch.settle();
         launch.role = role;
         out.push(launch);
     }
-    if out.is_empty() { Err(TableError::NoRoles { file: file.into() }) } else { Ok(out) }
+    if out.is_empty() {
+        Err(TableError::NoRoles { file: file.into() })
+    } else {
+        Ok(out)
+    }
 }
 
 /// Reads one role of a table of flags by model, as AMD's disaggregated wrappers do: `base_flags`, `dp_flags`,
@@ -141,7 +188,10 @@ pub fn model_table(
     let entry = [format!("{base}{suffix}"), base.to_owned(), model.to_owned()]
         .iter()
         .find_map(|name| tree.get(name).cloned())
-        .ok_or_else(|| TableError::NoModel { file: file.into(), model: base.into() })?;
+        .ok_or_else(|| TableError::NoModel {
+            file: file.into(),
+            model: base.into(),
+        })?;
     let source = Source::new(file, entry.line);
     let from = input.source.clone().unwrap_or_else(|| source.clone());
     let mut launch = Launch::new(role, engine, "recipe table", source.clone());
@@ -170,13 +220,27 @@ pub fn model_table(
                 _ => None,
             };
             if let Some(mode) = mode {
-                let own = entry.get(&format!("{}_{mode}_flags", role.name())).or_else(|| entry.get(&format!("{mode}_flags")));
+                let own = entry
+                    .get(&format!("{}_{mode}_flags", role.name()))
+                    .or_else(|| entry.get(&format!("{mode}_flags")));
                 add_words(&mut launch, own, file);
                 add_env_words(&mut launch, entry.get(&format!("{mode}_env")), file);
             }
-            let quant = if dp == Some(true) { entry.get("online_quant_dpa_config").or_else(|| entry.get("online_quant_config")) } else { entry.get("online_quant_config") };
+            let quant = if dp == Some(true) {
+                entry
+                    .get("online_quant_dpa_config")
+                    .or_else(|| entry.get("online_quant_config"))
+            } else {
+                entry.get("online_quant_config")
+            };
             if let Some(t) = quant.and_then(Tree::text) {
-                let parsed = engine::parse_flags(engine, &[Arg::new(Text::known("--online_quant_config"), source.clone()), Arg::new(t.clone(), source.clone())]);
+                let parsed = engine::parse_flags(
+                    engine,
+                    &[
+                        Arg::new(Text::known("--online_quant_config"), source.clone()),
+                        Arg::new(t.clone(), source.clone()),
+                    ],
+                );
                 for (name, values) in parsed.flags.iter() {
                     values.iter().for_each(|v| launch.flags.push(name, v.clone()));
                 }
@@ -187,12 +251,27 @@ pub fn model_table(
         add_env_words(&mut launch, entry.get(&key), file);
     }
     spec(&mut launch, &entry, file, input, &from);
-    for unknown in [("tp", input.tp.is_none()), ("ep", ep.is_none()), ("dp-attn", dp.is_none())] {
+    for unknown in [
+        ("tp", input.tp.is_none()),
+        ("ep", ep.is_none()),
+        ("dp-attn", dp.is_none()),
+    ] {
         if unknown.1 {
-            launch.opaque.push(Arg::new(Text::unknown(format!("{} of the entry", unknown.0)), from.clone()));
+            launch.opaque.push(Arg::new(
+                Text::unknown(format!("{} of the entry", unknown.0)),
+                from.clone(),
+            ));
         }
     }
-    launch.flags.push("model", FlagValue { value: Text::known(model), spelled: "model".into(), source: from, via: Via::Recipe });
+    launch.flags.push(
+        "model",
+        FlagValue {
+            value: Text::known(model),
+            spelled: "model".into(),
+            source: from,
+            via: Via::Recipe,
+        },
+    );
     launch.settle();
     launch.role = role;
     Ok(launch)
@@ -200,7 +279,9 @@ pub fn model_table(
 
 fn spec(launch: &mut Launch, entry: &Tree, file: &str, input: &TableInput, from: &Source) {
     let Some(k) = input.draft_tokens else {
-        launch.opaque.push(Arg::new(Text::unknown("draft length of the entry"), from.clone()));
+        launch
+            .opaque
+            .push(Arg::new(Text::unknown("draft length of the entry"), from.clone()));
         return;
     };
     if k == 0 {

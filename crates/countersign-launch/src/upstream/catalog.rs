@@ -49,7 +49,10 @@ impl Catalog {
                             brand: text("brand"),
                             generation,
                             gpus: profile.get("gpu_count").and_then(Tree::as_u32),
-                            memory_gb: profile.get("vram_gb").and_then(Tree::as_str).and_then(|s| s.parse().ok()),
+                            memory_gb: profile
+                                .get("vram_gb")
+                                .and_then(Tree::as_str)
+                                .and_then(|s| s.parse().ok()),
                             restricted: profile.get("restricted").and_then(Tree::as_bool).unwrap_or(false),
                         },
                     );

@@ -81,7 +81,15 @@ struct Side {
 
 impl Side {
     fn new(path: &str, complete: bool) -> Self {
-        Side { path: path.to_owned(), complete, lines: Vec::new(), added: BTreeSet::new(), at: 0, left: 0, right: 0 }
+        Side {
+            path: path.to_owned(),
+            complete,
+            lines: Vec::new(),
+            added: BTreeSet::new(),
+            at: 0,
+            left: 0,
+            right: 0,
+        }
     }
 
     fn take(&mut self, line: &str) {
@@ -136,12 +144,19 @@ fn finish(out: &mut Vec<DiffFile>, side: Option<Side>, rules: &PageRules) {
         return;
     }
     let text = side.lines.join("\n");
-    let mut page = if side.complete || !side.path.ends_with(".yaml") { read(&side.path, &text, rules) } else { Page::default() };
+    let mut page = if side.complete || !side.path.ends_with(".yaml") {
+        read(&side.path, &text, rules)
+    } else {
+        Page::default()
+    };
     if !side.complete {
         // A command counts if a line of it is new; names count only on new lines.
         page.documented.retain(|d| {
             side.added.contains(&d.launch.source.line)
-                || d.launch.flags.iter().any(|(_, values)| values.iter().any(|v| side.added.contains(&v.source.line)))
+                || d.launch
+                    .flags
+                    .iter()
+                    .any(|(_, values)| values.iter().any(|v| side.added.contains(&v.source.line)))
         });
         page.mentions.clear();
         page.models.clear();
@@ -151,7 +166,11 @@ fn finish(out: &mut Vec<DiffFile>, side: Option<Side>, rules: &PageRules) {
             }
         }
     }
-    out.push(DiffFile { path: side.path, complete: side.complete, page });
+    out.push(DiffFile {
+        path: side.path,
+        complete: side.complete,
+        page,
+    });
 }
 
 #[cfg(test)]
@@ -163,19 +182,43 @@ mod tests {
     #[test]
     fn added_sides() {
         let files = read_diff(DIFF, None, &PageRules::default());
-        assert_eq!(files.iter().map(|f| (f.path.as_str(), f.complete)).collect::<Vec<_>>(), [("x.md", false), ("n.md", true)]);
-        let models: Vec<String> = files.iter().flat_map(|f| &f.page.documented).map(|d| d.launch.model.to_string()).collect();
+        assert_eq!(
+            files.iter().map(|f| (f.path.as_str(), f.complete)).collect::<Vec<_>>(),
+            [("x.md", false), ("n.md", true)]
+        );
+        let models: Vec<String> = files
+            .iter()
+            .flat_map(|f| &f.page.documented)
+            .map(|d| d.launch.model.to_string())
+            .collect();
         assert_eq!(models, ["org/M-2", "org/New-3"]);
         assert_eq!(files[0].page.documented[0].launch.source.line, 3);
-        assert_eq!(files[0].page.models.keys().collect::<Vec<_>>(), ["org/M-2"], "unchanged and removed lines do not count");
+        assert_eq!(
+            files[0].page.models.keys().collect::<Vec<_>>(),
+            ["org/M-2"],
+            "unchanged and removed lines do not count"
+        );
         assert_eq!(files[0].page.mentions["kv-cache-dtype"][0].source.line, 4);
     }
 
     #[test]
     fn a_patch_without_headers_and_wild_numbers() {
-        let files = read_diff("@@ -0,0 +1 @@\n+vllm serve org/M-9", Some("run.sh"), &PageRules::default());
+        let files = read_diff(
+            "@@ -0,0 +1 @@\n+vllm serve org/M-9",
+            Some("run.sh"),
+            &PageRules::default(),
+        );
         assert_eq!(files[0].page.documented.len(), 1);
-        assert!(read_diff("@@ -1,4294967295 +4294967295,4294967295 @@\n+x\n+y", Some("a.md"), &PageRules::default())[0].page.documented.is_empty());
+        assert!(
+            read_diff(
+                "@@ -1,4294967295 +4294967295,4294967295 @@\n+x\n+y",
+                Some("a.md"),
+                &PageRules::default()
+            )[0]
+            .page
+            .documented
+            .is_empty()
+        );
         assert!(read_diff("@@ -x +y @@\n+x", Some("a.md"), &PageRules::default()).is_empty());
     }
 }

@@ -7,15 +7,44 @@ use super::{Context, Page, PageRules, read_block};
 
 /// Words after a fence that mean another language than the shell's.
 const OTHER_LANGUAGES: &[&str] = &[
-    "python", "py", "json", "jsonc", "yaml", "yml", "toml", "js", "jsx", "ts", "javascript", "typescript", "cpp", "c", "rust",
-    "go", "java", "html", "xml", "css", "diff", "dockerfile", "mermaid", "sql", "ini",
+    "python",
+    "py",
+    "json",
+    "jsonc",
+    "yaml",
+    "yml",
+    "toml",
+    "js",
+    "jsx",
+    "ts",
+    "javascript",
+    "typescript",
+    "cpp",
+    "c",
+    "rust",
+    "go",
+    "java",
+    "html",
+    "xml",
+    "css",
+    "diff",
+    "dockerfile",
+    "mermaid",
+    "sql",
+    "ini",
 ];
 /// Longest sentence kept as context, in characters.
 const MAX_PROSE: usize = 300;
 
 /// Reads a text whose first line is `first_line` of `path`.
 pub(super) fn read(path: &str, text: &str, first_line: u32, rules: &PageRules, page: &mut Page) {
-    let mut scanner = Scanner { path, rules, headings: Vec::new(), tabs: Vec::new(), prose: String::new() };
+    let mut scanner = Scanner {
+        path,
+        rules,
+        headings: Vec::new(),
+        tabs: Vec::new(),
+        prose: String::new(),
+    };
     let mut lines = text.lines().enumerate().peekable();
     while let Some((i, raw)) = lines.next() {
         let line = raw.trim_start_matches(['>', ' ', '\t']);
@@ -47,7 +76,11 @@ struct Scanner<'a> {
 
 impl Scanner<'_> {
     fn block(&mut self, info: &str, body: &str, first_line: u32, page: &mut Page) {
-        let language = info.split([' ', '{', '}', ',']).find(|w| !w.is_empty()).unwrap_or("").to_lowercase();
+        let language = info
+            .split([' ', '{', '}', ','])
+            .find(|w| !w.is_empty())
+            .unwrap_or("")
+            .to_lowercase();
         if OTHER_LANGUAGES.contains(&language.as_str()) {
             return;
         }
@@ -63,8 +96,20 @@ impl Scanner<'_> {
         let mut around = vec![self.prose.clone()];
         around.extend(self.tabs.iter().rev().cloned());
         around.extend(self.headings.iter().rev().map(|(_, h)| h.clone()));
-        let headings = self.headings.iter().map(|(_, h)| h.clone()).chain(self.tabs.iter().cloned()).collect();
-        read_block(self.path, &body, first_line, &Context { headings, around }, self.rules, page);
+        let headings = self
+            .headings
+            .iter()
+            .map(|(_, h)| h.clone())
+            .chain(self.tabs.iter().cloned())
+            .collect();
+        read_block(
+            self.path,
+            &body,
+            first_line,
+            &Context { headings, around },
+            self.rules,
+            page,
+        );
     }
 
     fn line(&mut self, line: &str, page: &mut Page) {
@@ -114,10 +159,18 @@ fn closes(line: &str, (mark, n): (char, usize)) -> bool {
 
 /// The title of a tab or accordion component.
 fn tab_title(line: &str) -> Option<String> {
-    let tag = ["<Tab ", "<Accordion ", "<TabItem "].iter().find(|t| line.starts_with(**t))?;
+    let tag = ["<Tab ", "<Accordion ", "<TabItem "]
+        .iter()
+        .find(|t| line.starts_with(**t))?;
     let rest = &line[tag.len()..];
-    let at = rest.find("title=").map(|n| n + 6).or_else(|| rest.find("label=").map(|n| n + 6))?;
-    rest[at..].split(['"', '\'', '{', '}']).find(|s| !s.trim().is_empty()).map(str::to_owned)
+    let at = rest
+        .find("title=")
+        .map(|n| n + 6)
+        .or_else(|| rest.find("label=").map(|n| n + 6))?;
+    rest[at..]
+        .split(['"', '\'', '{', '}'])
+        .find(|s| !s.trim().is_empty())
+        .map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -138,7 +191,14 @@ mod tests {
         let seen: Vec<_> = page
             .documented
             .iter()
-            .map(|d| (d.launch.model.to_string(), d.launch.parallel.tp.clone(), d.hardware.join(","), d.launch.source.line))
+            .map(|d| {
+                (
+                    d.launch.model.to_string(),
+                    d.launch.parallel.tp.clone(),
+                    d.hardware.join(","),
+                    d.launch.source.line,
+                )
+            })
             .collect();
         assert_eq!(
             seen,

@@ -33,7 +33,9 @@ fn flags(line: &str, source: &Source, page: &mut Page) {
     let mut from = 0;
     while let Some(at) = line[from..].find("--").map(|n| n + from) {
         let after = &line[at + 2..];
-        let name_len = after.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(after.len());
+        let name_len = after
+            .find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)))
+            .unwrap_or(after.len());
         let name = after[..name_len].trim_end_matches(['.', '-']);
         from = at + 2 + name_len;
         let boundary = !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-');
@@ -47,7 +49,10 @@ fn flags(line: &str, source: &Source, page: &mut Page) {
         let value = value_of(&line[from..]);
         let list = page.mentions.entry(key).or_default();
         if list.len() < MAX_VALUES && !list.iter().any(|m| m.value == value) {
-            list.push(Mention { value, source: source.clone() });
+            list.push(Mention {
+                value,
+                source: source.clone(),
+            });
         }
     }
 }
@@ -59,9 +64,14 @@ fn value_of(rest: &str) -> Option<String> {
         None => rest.strip_prefix(' ')?.trim_start(),
     };
     let rest = rest.trim_start_matches(['"', '\'']);
-    let end = rest.find(|c: char| c.is_whitespace() || "\"'`,;)]}|\\<>$".contains(c)).unwrap_or(rest.len());
+    let end = rest
+        .find(|c: char| c.is_whitespace() || "\"'`,;)]}|\\<>$".contains(c))
+        .unwrap_or(rest.len());
     let word = rest[..end].trim_end_matches(['.', ':']);
-    let plausible = !word.is_empty() && word.len() <= 120 && !word.starts_with('-') && word.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let plausible = !word.is_empty()
+        && word.len() <= 120
+        && !word.starts_with('-')
+        && word.starts_with(|c: char| c.is_ascii_alphanumeric());
     plausible.then(|| word.to_owned())
 }
 
@@ -72,7 +82,11 @@ fn models(line: &str, source: &Source, page: &mut Page) {
     let ident = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     for run in line.split(|c: char| !ident(c)) {
         // Addresses end in the identifier: `huggingface.co/owner/name`.
-        let run = run.rsplit("huggingface.co/").next().unwrap_or(run).trim_matches(['/', '.']);
+        let run = run
+            .rsplit("huggingface.co/")
+            .next()
+            .unwrap_or(run)
+            .trim_matches(['/', '.']);
         if looks_like_model(run) && !page.models.contains_key(run) {
             page.models.insert(run.to_owned(), source.clone());
         }
@@ -82,9 +96,12 @@ fn models(line: &str, source: &Source, page: &mut Page) {
 /// `owner/name` with a digit in the name, and not a path of files.
 pub(crate) fn looks_like_model(text: &str) -> bool {
     const ENDINGS: &[&str] = &[
-        ".py", ".md", ".mdx", ".js", ".jsx", ".json", ".jsonl", ".yaml", ".yml", ".sh", ".png", ".jpg", ".svg", ".txt", ".whl", ".html", ".log", ".git",
+        ".py", ".md", ".mdx", ".js", ".jsx", ".json", ".jsonl", ".yaml", ".yml", ".sh", ".png", ".jpg", ".svg", ".txt",
+        ".whl", ".html", ".log", ".git",
     ];
-    let Some((owner, name)) = text.split_once('/') else { return false };
+    let Some((owner, name)) = text.split_once('/') else {
+        return false;
+    };
     text.len() <= 120
         && owner.len() >= 2
         && !owner.contains('.')
@@ -94,6 +111,8 @@ pub(crate) fn looks_like_model(text: &str) -> bool {
         && name.chars().any(|c| c.is_ascii_alphabetic())
         && name.chars().any(|c| c.is_ascii_digit())
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.ends_with(|c: char| c.is_ascii_alphanumeric())
+        && name.contains(['-', '.', '_'])
         && !ENDINGS.iter().any(|e| name.to_lowercase().ends_with(e))
 }
 
@@ -109,8 +128,15 @@ mod tests {
 
     #[test]
     fn flags_with_values_from_prose_and_strings() {
-        let page = scanned("Use `--kv-cache-dtype fp8_e4m3` or `--kv_cache_dtype=fp8`.\ncmd += ' --moe-runner-backend flashinfer_trtllm';\n--enable-x, and a--b, ----, --9x\n| --tp 8 | --tp 8 |");
-        let values = |name: &str| page.mentions[name].iter().map(|m| m.value.as_deref()).collect::<Vec<_>>();
+        let page = scanned(
+            "Use `--kv-cache-dtype fp8_e4m3` or `--kv_cache_dtype=fp8`.\ncmd += ' --moe-runner-backend flashinfer_trtllm';\n--enable-x, and a--b, ----, --9x\n| --tp 8 | --tp 8 |",
+        );
+        let values = |name: &str| {
+            page.mentions[name]
+                .iter()
+                .map(|m| m.value.as_deref())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(values("kv-cache-dtype"), [Some("fp8_e4m3"), Some("fp8")]);
         assert_eq!(values("moe-runner-backend"), [Some("flashinfer_trtllm")]);
         assert_eq!(values("enable-x"), [None]);
@@ -121,7 +147,12 @@ mod tests {
 
     #[test]
     fn model_identifiers() {
-        let page = scanned("[x](https://huggingface.co/Org/Model-397B) 'other/Name-2-FP8', a/b.py docs/v2/x lmsysorg/sglang src/x1.jsx org/name");
-        assert_eq!(page.models.keys().map(String::as_str).collect::<Vec<_>>(), ["Org/Model-397B", "other/Name-2-FP8"]);
+        let page = scanned(
+            "[x](https://huggingface.co/Org/Model-397B) 'other/Name-2-FP8', a/b.py docs/v2/x lmsysorg/sglang src/x1.jsx org/name",
+        );
+        assert_eq!(
+            page.models.keys().map(String::as_str).collect::<Vec<_>>(),
+            ["Org/Model-397B", "other/Name-2-FP8"]
+        );
     }
 }

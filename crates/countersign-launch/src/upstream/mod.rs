@@ -47,7 +47,11 @@ impl PageRules {
         let lower = text.to_lowercase();
         self.hardware
             .iter()
-            .filter(|(id, spellings)| std::iter::once(*id).chain(spellings.iter()).any(|s| has_word(&lower, &s.to_lowercase())))
+            .filter(|(id, spellings)| {
+                std::iter::once(*id)
+                    .chain(spellings.iter())
+                    .any(|s| has_word(&lower, &s.to_lowercase()))
+            })
             .map(|(id, _)| id.clone())
             .collect()
     }
@@ -136,7 +140,8 @@ pub fn read(path: &str, text: &str, rules: &PageRules) -> Page {
         end -= 1;
     }
     if end < text.len() {
-        page.notes.push(format!("{path}: only the first {MAX_BYTES} bytes were read"));
+        page.notes
+            .push(format!("{path}: only the first {MAX_BYTES} bytes were read"));
     }
     let text = &text[..end];
     let ending = path.rsplit('.').next().unwrap_or("").to_lowercase();
@@ -165,8 +170,14 @@ fn read_block(path: &str, text: &str, first_line: u32, context: &Context, rules:
         if page.documented.len() >= MAX_DOCUMENTED {
             return;
         }
-        let start = Start { argv: &command.argv, environment: &command.environment, options: &|_| None };
-        let Some(launch) = Launch::from_command(&start) else { continue };
+        let start = Start {
+            argv: &command.argv,
+            environment: &command.environment,
+            options: &|_| None,
+        };
+        let Some(launch) = Launch::from_command(&start) else {
+            continue;
+        };
         let hardware = std::iter::once(&command.comment)
             .chain(&context.around)
             .map(|t| rules.hardware_in(t))
@@ -188,18 +199,28 @@ fn read_snippet(path: &str, text: &str, rules: &PageRules, page: &mut Page) {
     let snippet = js::read_snippet(text);
     page.notes.extend(snippet.notes.iter().map(|n| format!("{path}: {n}")));
     for generated in &snippet.commands {
-        let said: Vec<&str> =
-            generated.labels.iter().filter(|(k, _)| js::is_hardware_key(k)).map(|(_, v)| v.as_str()).collect();
+        let said: Vec<&str> = generated
+            .labels
+            .iter()
+            .filter(|(k, _)| js::is_hardware_key(k))
+            .map(|(_, v)| v.as_str())
+            .collect();
         let mut hardware: Vec<String> = said.iter().flat_map(|v| rules.hardware_in(v)).collect();
         if hardware.is_empty() {
             hardware = said.iter().map(|v| v.to_lowercase()).collect();
         }
-        for command in shwords::commands(&generated.command, path, 1) {
+        for command in shwords::commands_at(&generated.command, path, generated.line) {
             if page.documented.len() >= MAX_DOCUMENTED {
                 return;
             }
-            let start = Start { argv: &command.argv, environment: &command.environment, options: &|_| None };
-            let Some(launch) = Launch::from_command(&start) else { continue };
+            let start = Start {
+                argv: &command.argv,
+                environment: &command.environment,
+                options: &|_| None,
+            };
+            let Some(launch) = Launch::from_command(&start) else {
+                continue;
+            };
             page.documented.push(Documented {
                 launch,
                 hardware: hardware.clone(),
@@ -230,9 +251,18 @@ fn read_yaml(path: &str, text: &str, rules: &PageRules, page: &mut Page) {
         return;
     }
     // A file of options for `--config`: keys that the engine knows, at the top.
-    let known = tree.entries().iter().filter(|(k, v)| k.contains('-') && !matches!(v.node, Node::Map(_))).count();
+    let known = tree
+        .entries()
+        .iter()
+        .filter(|(k, v)| k.contains('-') && !matches!(v.node, Node::Map(_)))
+        .count();
     if known >= 2 && known * 2 >= tree.entries().len() {
-        let mut launch = Launch::new(engine::Role::Aggregated, engine::Engine::Vllm, "options file", Source::new(path, 1));
+        let mut launch = Launch::new(
+            engine::Role::Aggregated,
+            engine::Engine::Vllm,
+            "options file",
+            Source::new(path, 1),
+        );
         engine::parse_options_tree(engine::Engine::Vllm, &tree, path, Via::OptionsFile, &mut launch.flags);
         launch.settle();
         page.documented.push(Documented {

@@ -26,7 +26,15 @@ pub(super) fn read(path: &str, tree: &Tree, catalog: &Catalog, page: &mut Page) 
                             page.notes.push(format!("{path}: more combinations than are kept"));
                             return;
                         }
-                        let one = Combination { variant_key, variant, hw_id: &hw_id, hw: &hw, strategy: &strategy, spec: spec.as_ref(), role };
+                        let one = Combination {
+                            variant_key,
+                            variant,
+                            hw_id: &hw_id,
+                            hw: &hw,
+                            strategy: &strategy,
+                            spec: spec.as_ref(),
+                            role,
+                        };
                         page.documented.push(reader.compose(&one, verified));
                     }
                 }
@@ -62,20 +70,36 @@ impl Reader<'_> {
     /// A map keyed by exact hardware, generation, brand or `default`.
     fn keyed<'t>(&self, map: Option<&'t Tree>, hw_id: &str, hw: &Hardware) -> Option<&'t Tree> {
         let map = map?;
-        map.get(hw_id).or_else(|| map.get(&hw.generation)).or_else(|| map.get(&hw.brand)).or_else(|| map.get("default"))
+        map.get(hw_id)
+            .or_else(|| map.get(&hw.generation))
+            .or_else(|| map.get(&hw.brand))
+            .or_else(|| map.get("default"))
     }
 
     /// Hardware on which a variant is offered, and whether the recipe calls it verified.
     fn hardware(&self, variant: &Tree) -> Vec<(String, Hardware, Option<bool>)> {
         let stated = self.tree.at(&["meta", "hardware"]);
         let said = |id: &str| stated.and_then(|s| s.get(id)).and_then(Tree::as_str);
-        let only: Vec<&str> = variant.get("supported_hardware").map_or(&[][..], Tree::items).iter().filter_map(Tree::as_str).collect();
+        let only: Vec<&str> = variant
+            .get("supported_hardware")
+            .map_or(&[][..], Tree::items)
+            .iter()
+            .filter_map(Tree::as_str)
+            .collect();
         let precision = variant.get("precision").and_then(Tree::as_str).unwrap_or("");
         let constrained = matches!(precision, "nvfp4" | "fp4") && variant.get("precision_hardware").is_none();
         let known: Vec<(String, Hardware)> = if self.catalog.hardware.is_empty() {
-            stated.map_or(&[][..], Tree::entries).iter().map(|(id, _)| (id.clone(), Hardware::default())).collect()
+            stated
+                .map_or(&[][..], Tree::entries)
+                .iter()
+                .map(|(id, _)| (id.clone(), Hardware::default()))
+                .collect()
         } else {
-            self.catalog.hardware.iter().map(|(id, hw)| (id.clone(), hw.clone())).collect()
+            self.catalog
+                .hardware
+                .iter()
+                .map(|(id, hw)| (id.clone(), hw.clone()))
+                .collect()
         };
         known
             .into_iter()
@@ -93,7 +117,13 @@ impl Reader<'_> {
     }
 
     fn strategies(&self, hw_id: &str, hw: &Hardware) -> Vec<String> {
-        let listed: Vec<&str> = self.tree.get("compatible_strategies").map_or(&[][..], Tree::items).iter().filter_map(Tree::as_str).collect();
+        let listed: Vec<&str> = self
+            .tree
+            .get("compatible_strategies")
+            .map_or(&[][..], Tree::items)
+            .iter()
+            .filter_map(Tree::as_str)
+            .collect();
         let gates = self.tree.get("strategy_hardware");
         let mut names: Vec<String> = listed.iter().map(|s| (*s).to_owned()).collect();
         for (name, _) in gates.map_or(&[][..], Tree::entries) {
@@ -102,7 +132,9 @@ impl Reader<'_> {
             }
         }
         names.retain(|name| {
-            let gate = self.keyed(gates.and_then(|g| g.get(name)), hw_id, hw).and_then(Tree::as_str);
+            let gate = self
+                .keyed(gates.and_then(|g| g.get(name)), hw_id, hw)
+                .and_then(Tree::as_str);
             match gate {
                 Some(gate) => gate != "unsupported",
                 None => listed.contains(&name.as_str()),
@@ -112,15 +144,23 @@ impl Reader<'_> {
     }
 
     fn roles(&self, strategy: &str) -> Vec<Role> {
-        if strategy.starts_with("pd_cluster") { vec![Role::Prefill, Role::Decode] } else { vec![Role::Aggregated] }
+        if strategy.starts_with("pd_cluster") {
+            vec![Role::Prefill, Role::Decode]
+        } else {
+            vec![Role::Aggregated]
+        }
     }
 
     /// Without speculative decoding, and with each method that is offered for the variant and hardware.
     fn spec_modes(&self, variant_key: &str, hw_id: &str, hw: &Hardware) -> Vec<Option<(String, Vec<Arg>)>> {
         let mut out = vec![None];
-        let Some(feature) = self.tree.at(&["features", "spec_decoding"]) else { return out };
+        let Some(feature) = self.tree.at(&["features", "spec_decoding"]) else {
+            return out;
+        };
         let args_of = |holder: &Tree| {
-            let over = self.keyed(holder.get("hardware_overrides"), hw_id, hw).and_then(|o| o.get("args"));
+            let over = self
+                .keyed(holder.get("hardware_overrides"), hw_id, hw)
+                .and_then(|o| o.get("args"));
             let mut args = Vec::new();
             self.words(over.or_else(|| holder.get("args")), &mut args);
             args
@@ -128,8 +168,14 @@ impl Reader<'_> {
         match feature.get("modes") {
             Some(modes) => {
                 for (name, mode) in modes.entries() {
-                    let variants: Vec<&str> = mode.get("variants").map_or(&[][..], Tree::items).iter().filter_map(Tree::as_str).collect();
-                    let here = self.keyed(mode.get("hardware"), hw_id, hw).and_then(Tree::as_str) != Some("unsupported");
+                    let variants: Vec<&str> = mode
+                        .get("variants")
+                        .map_or(&[][..], Tree::items)
+                        .iter()
+                        .filter_map(Tree::as_str)
+                        .collect();
+                    let here =
+                        self.keyed(mode.get("hardware"), hw_id, hw).and_then(Tree::as_str) != Some("unsupported");
                     if here && (variants.is_empty() || variants.contains(&variant_key)) {
                         out.push(Some((name.clone(), args_of(mode))));
                     }
@@ -180,7 +226,10 @@ impl Reader<'_> {
                 add_env(own.get("extra_env"));
             }
             None => {
-                for holder in [by_hardware(Some(self.tree)), by_hardware(Some(c.variant))].into_iter().flatten() {
+                for holder in [by_hardware(Some(self.tree)), by_hardware(Some(c.variant))]
+                    .into_iter()
+                    .flatten()
+                {
                     self.words(holder.get("extra_args"), &mut args);
                     add_env(holder.get("extra_env"));
                 }
@@ -197,10 +246,18 @@ impl Reader<'_> {
 
     /// Features that are on unless a reader turns them off.
     fn features(&self, c: &Combination<'_>, args: &mut Vec<Arg>) {
-        let opt_in: Vec<&str> = self.tree.get("opt_in_features").map_or(&[][..], Tree::items).iter().filter_map(Tree::as_str).collect();
+        let opt_in: Vec<&str> = self
+            .tree
+            .get("opt_in_features")
+            .map_or(&[][..], Tree::items)
+            .iter()
+            .filter_map(Tree::as_str)
+            .collect();
         for (name, feature) in self.tree.get("features").map_or(&[][..], Tree::entries) {
             if name != "spec_decoding" && !opt_in.contains(&name.as_str()) {
-                let over = self.keyed(feature.get("hardware_overrides"), c.hw_id, c.hw).and_then(|o| o.get("args"));
+                let over = self
+                    .keyed(feature.get("hardware_overrides"), c.hw_id, c.hw)
+                    .and_then(|o| o.get("args"));
                 self.words(over.or_else(|| feature.get("args")), args);
             }
         }
@@ -219,9 +276,17 @@ impl Reader<'_> {
         let dep = name.ends_with("dep");
         let tep = name.ends_with("tep");
         if c.role != Role::Aggregated {
-            let mode = role_over.and_then(|r| r.get("parallelism")).and_then(Tree::as_str).unwrap_or("tp");
+            let mode = role_over
+                .and_then(|r| r.get("parallelism"))
+                .and_then(Tree::as_str)
+                .unwrap_or("tp");
             let nodes = role_over.and_then(|r| r.get("nodes"));
-            let nodes = nodes.and_then(|t| t.as_u32().or_else(|| self.keyed(Some(t), c.hw_id, c.hw).and_then(Tree::as_u32))).unwrap_or(1);
+            let nodes = nodes
+                .and_then(|t| {
+                    t.as_u32()
+                        .or_else(|| self.keyed(Some(t), c.hw_id, c.hw).and_then(Tree::as_u32))
+                })
+                .unwrap_or(1);
             let size = per_node.map_or_else(unknown, |g| n(g.saturating_mul(nodes)));
             if mode == "dep" {
                 if let Some(tp) = role_over.and_then(|r| r.get("tp")).and_then(Tree::as_u32) {
@@ -261,33 +326,62 @@ impl Reader<'_> {
 
     fn nodes(&self, c: &Combination<'_>) -> u32 {
         let floor = self.tree.get("strategy_min_gpus").map_or(0, |t| {
-            t.as_u32().or_else(|| t.get(c.strategy).and_then(Tree::as_u32)).or_else(|| t.get(c.hw_id).and_then(Tree::as_u32)).unwrap_or(0)
+            t.as_u32()
+                .or_else(|| t.get(c.strategy).and_then(Tree::as_u32))
+                .or_else(|| t.get(c.hw_id).and_then(Tree::as_u32))
+                .unwrap_or(0)
         });
         floor.div_ceil(c.hw.gpus.unwrap_or(8).max(1)).max(2)
     }
 
     fn single_node_tp(&self, c: &Combination<'_>) -> Option<u32> {
         let gpus = c.hw.gpus?;
-        let declared = |t: Option<&Tree>| t.and_then(|t| t.as_u32().or_else(|| self.keyed(Some(t), c.hw_id, c.hw).and_then(Tree::as_u32)));
-        if let Some(tp) = declared(c.variant.get("tp")).or_else(|| declared(self.tree.at(&["strategy_overrides", c.strategy, "tp"]))) {
+        let declared = |t: Option<&Tree>| {
+            t.and_then(|t| {
+                t.as_u32()
+                    .or_else(|| self.keyed(Some(t), c.hw_id, c.hw).and_then(Tree::as_u32))
+            })
+        };
+        if let Some(tp) =
+            declared(c.variant.get("tp")).or_else(|| declared(self.tree.at(&["strategy_overrides", c.strategy, "tp"])))
+        {
             return Some(tp.min(gpus));
         }
-        let need: f64 = c.variant.get("vram_minimum_gb").and_then(Tree::as_str).and_then(|s| s.parse().ok()).unwrap_or(0.0);
+        let need: f64 = c
+            .variant
+            .get("vram_minimum_gb")
+            .and_then(Tree::as_str)
+            .and_then(|s| s.parse().ok())
+            .unwrap_or(0.0);
         match c.hw.memory_gb {
             Some(memory) if need > 0.0 && need <= memory / f64::from(gpus.max(1)) => Some(1),
             _ => Some(gpus),
         }
     }
 
-    fn document(&self, c: &Combination<'_>, args: Vec<Arg>, env: BTreeMap<String, (Text, u32)>, verified: Option<bool>) -> Documented {
+    fn document(
+        &self,
+        c: &Combination<'_>,
+        args: Vec<Arg>,
+        env: BTreeMap<String, (Text, u32)>,
+        verified: Option<bool>,
+    ) -> Documented {
         let source = Source::new(self.path, c.variant.line);
         let mut launch = Launch::new(c.role, Engine::Vllm, "vllm serve", source.clone());
         let parsed = engine::parse_flags(Engine::Vllm, &last_wins(args));
         launch.flags = parsed.flags;
         launch.opaque = parsed.opaque;
-        let model = c.variant.get("model_id").or_else(|| self.tree.at(&["model", "model_id"]));
+        let model = c
+            .variant
+            .get("model_id")
+            .or_else(|| self.tree.at(&["model", "model_id"]));
         if let Some((text, line)) = model.and_then(|t| t.text().map(|x| (x.clone(), t.line))) {
-            let value = FlagValue { value: text, spelled: "model_id".into(), source: Source::new(self.path, line), via: Via::Recipe };
+            let value = FlagValue {
+                value: text,
+                spelled: "model_id".into(),
+                source: Source::new(self.path, line),
+                via: Via::Recipe,
+            };
             launch.flags.push("model", value);
         }
         for (name, (text, line)) in env {
@@ -306,7 +400,14 @@ impl Reader<'_> {
         if let Some((name, _)) = c.spec {
             labels.insert("spec_decoding".into(), name.clone());
         }
-        Documented { launch, hardware: vec![c.hw_id.to_owned()], headings: Vec::new(), labels, kind: Kind::Composed, verified }
+        Documented {
+            launch,
+            hardware: vec![c.hw_id.to_owned()],
+            headings: Vec::new(),
+            labels,
+            kind: Kind::Composed,
+            verified,
+        }
     }
 }
 
@@ -318,7 +419,9 @@ fn last_wins(args: Vec<Arg>) -> Vec<Arg> {
         if is_flag || groups.is_empty() {
             let name = arg.text.split_once('=').map_or_else(|| arg.text.clone(), |(n, _)| n);
             groups.retain(|g| {
-                let first = g.first().map(|a| a.text.split_once('=').map_or_else(|| a.text.clone(), |(n, _)| n));
+                let first = g
+                    .first()
+                    .map(|a| a.text.split_once('=').map_or_else(|| a.text.clone(), |(n, _)| n));
                 first.as_ref() != Some(&name)
             });
             groups.push(vec![arg]);
@@ -328,4 +431,3 @@ fn last_wins(args: Vec<Arg>) -> Vec<Arg> {
     }
     groups.into_iter().flatten().collect()
 }
-

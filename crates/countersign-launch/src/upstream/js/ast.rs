@@ -83,6 +83,8 @@ pub(crate) struct Func {
     pub(crate) body: Body,
     /// Arrow functions take `this` from where they are written.
     pub(crate) arrow: bool,
+    /// One-based line of its first character.
+    pub(crate) line: u32,
 }
 
 /// A function's body.
@@ -131,11 +133,18 @@ impl Reader<'_> {
 
     fn kids<'a>(&self, node: N<'a>) -> Vec<N<'a>> {
         let mut cursor = node.walk();
-        node.named_children(&mut cursor).filter(|n| n.kind() != "comment").collect()
+        node.named_children(&mut cursor)
+            .filter(|n| n.kind() != "comment")
+            .collect()
     }
 
     fn opaque(&self, node: N<'_>) -> Expr {
-        let text: String = self.src(node).chars().take(40).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let text: String = self
+            .src(node)
+            .chars()
+            .take(40)
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
         Expr::Opaque(text.into())
     }
 
@@ -143,7 +152,10 @@ impl Reader<'_> {
         if depth > MAX_DEPTH {
             return Vec::new();
         }
-        self.kids(node).into_iter().filter_map(|n| self.statement(n, depth + 1)).collect()
+        self.kids(node)
+            .into_iter()
+            .filter_map(|n| self.statement(n, depth + 1))
+            .collect()
     }
 
     fn block_of(&self, node: Option<N<'_>>, depth: usize) -> Vec<Stmt> {
@@ -165,14 +177,19 @@ impl Reader<'_> {
                 if inner.kind().ends_with("declaration") {
                     return self.statement(inner, depth + 1);
                 }
-                Stmt::Declare(vec![(Pattern::Name("default".into()), Some(self.expr(inner, depth + 1)))])
+                Stmt::Declare(vec![(
+                    Pattern::Name("default".into()),
+                    Some(self.expr(inner, depth + 1)),
+                )])
             }
             "lexical_declaration" | "variable_declaration" => Stmt::Declare(
                 self.kids(node)
                     .into_iter()
                     .filter(|n| n.kind() == "variable_declarator")
                     .map(|d| {
-                        let pattern = d.child_by_field_name("name").map_or(Pattern::Skip, |n| self.pattern(n, depth + 1));
+                        let pattern = d
+                            .child_by_field_name("name")
+                            .map_or(Pattern::Skip, |n| self.pattern(n, depth + 1));
                         (pattern, d.child_by_field_name("value").map(|v| self.expr(v, depth + 1)))
                     })
                     .collect(),
@@ -201,9 +218,16 @@ impl Reader<'_> {
                 )
             }
             "for_statement" => {
-                let start = field("initializer").and_then(|n| self.statement(n, depth + 1)).into_iter().collect();
+                let start = field("initializer")
+                    .and_then(|n| self.statement(n, depth + 1))
+                    .into_iter()
+                    .collect();
                 let unwrap = |n: N<'_>| {
-                    let inner = if n.kind() == "expression_statement" { n.named_child(0)? } else { n };
+                    let inner = if n.kind() == "expression_statement" {
+                        n.named_child(0)?
+                    } else {
+                        n
+                    };
                     (inner.kind() != "empty_statement").then(|| self.expr(inner, depth + 1))
                 };
                 Stmt::For(
@@ -213,9 +237,10 @@ impl Reader<'_> {
                     self.block_of(field("body"), depth),
                 )
             }
-            "while_statement" => {
-                Stmt::While(self.expr(field("condition")?, depth + 1), self.block_of(field("body"), depth))
-            }
+            "while_statement" => Stmt::While(
+                self.expr(field("condition")?, depth + 1),
+                self.block_of(field("body"), depth),
+            ),
             "switch_statement" => {
                 let cases = self
                     .kids(field("body")?)
@@ -249,13 +274,24 @@ impl Reader<'_> {
         match node.kind() {
             "identifier" | "shorthand_property_identifier_pattern" => Pattern::Name(self.src(node).into()),
             "assignment_pattern" | "object_assignment_pattern" => {
-                let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
+                let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right"))
+                else {
                     return Pattern::Skip;
                 };
-                Pattern::Default(Box::new(self.pattern(left, depth + 1)), Box::new(self.expr(right, depth + 1)))
+                Pattern::Default(
+                    Box::new(self.pattern(left, depth + 1)),
+                    Box::new(self.expr(right, depth + 1)),
+                )
             }
-            "rest_pattern" => node.named_child(0).map_or(Pattern::Skip, |n| Pattern::Rest(self.src(n).into())),
-            "array_pattern" => Pattern::Array(self.kids(node).into_iter().map(|n| Some(self.pattern(n, depth + 1))).collect()),
+            "rest_pattern" => node
+                .named_child(0)
+                .map_or(Pattern::Skip, |n| Pattern::Rest(self.src(n).into())),
+            "array_pattern" => Pattern::Array(
+                self.kids(node)
+                    .into_iter()
+                    .map(|n| Some(self.pattern(n, depth + 1)))
+                    .collect(),
+            ),
             "object_pattern" => {
                 let mut members = Vec::new();
                 let mut rest = None;
@@ -269,7 +305,8 @@ impl Reader<'_> {
                             }
                         }
                         _ if member.kind() == "pair_pattern" => {
-                            let (Some(key), Some(value)) = (member.child_by_field_name("key"), member.child_by_field_name("value"))
+                            let (Some(key), Some(value)) =
+                                (member.child_by_field_name("key"), member.child_by_field_name("value"))
                             else {
                                 continue;
                             };
@@ -289,8 +326,15 @@ impl Reader<'_> {
     }
 
     fn function(&self, node: N<'_>, depth: usize, arrow: bool) -> Func {
-        let params = match (node.child_by_field_name("parameters"), node.child_by_field_name("parameter")) {
-            (Some(list), _) => self.kids(list).into_iter().map(|n| self.pattern(n, depth + 1)).collect(),
+        let params = match (
+            node.child_by_field_name("parameters"),
+            node.child_by_field_name("parameter"),
+        ) {
+            (Some(list), _) => self
+                .kids(list)
+                .into_iter()
+                .map(|n| self.pattern(n, depth + 1))
+                .collect(),
             (None, Some(one)) => vec![self.pattern(one, depth + 1)],
             (None, None) => Vec::new(),
         };
@@ -299,7 +343,12 @@ impl Reader<'_> {
             Some(b) => Body::Value(self.expr(b, depth + 1)),
             None => Body::Block(Vec::new()),
         };
-        Func { params, body, arrow }
+        Func {
+            params,
+            body,
+            arrow,
+            line: line_of(node),
+        }
     }
 
     fn key(&self, node: N<'_>) -> String {
@@ -318,7 +367,10 @@ impl Reader<'_> {
                         let value = k.named_child(0).map_or(Expr::Undefined, |v| self.expr(v, depth + 1));
                         Item { spread: true, value }
                     } else {
-                        Item { spread: false, value: self.expr(k, depth + 1) }
+                        Item {
+                            spread: false,
+                            value: self.expr(k, depth + 1),
+                        }
                     }
                 })
                 .collect()
@@ -390,9 +442,9 @@ impl Reader<'_> {
                 let by = if self.src(node).contains("--") { -1.0 } else { 1.0 };
                 sub("argument").map(|a| Expr::Update(a, by))
             }
-            "sequence_expression" => {
-                Some(Expr::Sequence(self.kids(node).into_iter().map(|n| self.expr(n, depth + 1)).collect()))
-            }
+            "sequence_expression" => Some(Expr::Sequence(
+                self.kids(node).into_iter().map(|n| self.expr(n, depth + 1)).collect(),
+            )),
             _ => None,
         };
         made.unwrap_or_else(|| self.opaque(node))
@@ -405,7 +457,9 @@ impl Reader<'_> {
                 "string_fragment" => parts.push(Part::Text(self.src(kid).into())),
                 "escape_sequence" => parts.push(Part::Text(escape(self.src(kid)).into())),
                 "template_substitution" => {
-                    parts.push(Part::Hole(kid.named_child(0).map_or(Expr::Undefined, |n| self.expr(n, depth + 1))));
+                    parts.push(Part::Hole(
+                        kid.named_child(0).map_or(Expr::Undefined, |n| self.expr(n, depth + 1)),
+                    ));
                 }
                 _ => parts.push(Part::Hole(self.opaque(kid))),
             }
@@ -419,7 +473,9 @@ impl Reader<'_> {
             let field = |name: &str| kid.child_by_field_name(name);
             match kid.kind() {
                 "pair" => {
-                    let (Some(key), Some(value)) = (field("key"), field("value")) else { continue };
+                    let (Some(key), Some(value)) = (field("key"), field("value")) else {
+                        continue;
+                    };
                     let key = if key.kind() == "computed_property_name" {
                         key.named_child(0).map_or(Expr::Undefined, |n| self.expr(n, depth + 1))
                     } else {
@@ -432,7 +488,9 @@ impl Reader<'_> {
                     props.push(Prop::Pair(Expr::Str(name.clone()), Expr::Name(name)));
                 }
                 "spread_element" => {
-                    props.push(Prop::Spread(kid.named_child(0).map_or(Expr::Undefined, |n| self.expr(n, depth + 1))));
+                    props.push(Prop::Spread(
+                        kid.named_child(0).map_or(Expr::Undefined, |n| self.expr(n, depth + 1)),
+                    ));
                 }
                 "method_definition" => {
                     if let Some(name) = field("name") {
@@ -443,14 +501,49 @@ impl Reader<'_> {
                 _ => {}
             }
         }
+        // Cells of a deployment list keep their line under a name that no page uses.
+        if props
+            .iter()
+            .any(|p| matches!(p, Prop::Pair(Expr::Str(k), _) if &**k == "match"))
+        {
+            props.push(Prop::Pair(Expr::Str(LINE.into()), Expr::Num(f64::from(line_of(node)))));
+        }
         Expr::Object(props)
     }
 }
 
+/// Member under which a cell keeps its line.
+pub(crate) const LINE: &str = "\u{f8e2}line";
+
+fn line_of(node: N<'_>) -> u32 {
+    u32::try_from(node.start_position().row).unwrap_or(0).saturating_add(1)
+}
+
 fn known_op(op: &str) -> Option<&'static str> {
     const OPS: &[&str] = &[
-        "+", "-", "*", "/", "%", "**", "<", ">", "<=", ">=", "===", "!==", "==", "!=", "&&", "||", "??", "!", "typeof",
-        "void", "in", "instanceof", "=",
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "**",
+        "<",
+        ">",
+        "<=",
+        ">=",
+        "===",
+        "!==",
+        "==",
+        "!=",
+        "&&",
+        "||",
+        "??",
+        "!",
+        "typeof",
+        "void",
+        "in",
+        "instanceof",
+        "=",
     ];
     OPS.iter().find(|o| **o == op).copied()
 }
@@ -463,7 +556,11 @@ fn escape(sequence: &str) -> String {
         Some('r') => "\r".into(),
         Some('u') => {
             let hex: String = chars.filter(|c| c.is_ascii_hexdigit()).take(6).collect();
-            u32::from_str_radix(&hex, 16).ok().and_then(char::from_u32).map(String::from).unwrap_or_default()
+            u32::from_str_radix(&hex, 16)
+                .ok()
+                .and_then(char::from_u32)
+                .map(String::from)
+                .unwrap_or_default()
         }
         Some('\n') | None => String::new(),
         Some(other) => other.into(),
@@ -477,9 +574,16 @@ fn unescape(literal: &str) -> String {
     let mut rest = inner;
     while let Some(at) = rest.find('\\') {
         out.push_str(&rest[..at]);
-        let end = rest[at + 1..].chars().next().map_or(rest.len(), |c| at + 1 + c.len_utf8());
+        let end = rest[at + 1..]
+            .chars()
+            .next()
+            .map_or(rest.len(), |c| at + 1 + c.len_utf8());
         // `\u` sequences are rare in commands; four digits are enough.
-        let end = if rest[at..].starts_with("\\u") { (at + 6).min(rest.len()) } else { end };
+        let end = if rest[at..].starts_with("\\u") {
+            (at + 6).min(rest.len())
+        } else {
+            end
+        };
         match rest.get(at..end) {
             Some(sequence) => out.push_str(&escape(sequence)),
             None => break,

@@ -8,8 +8,10 @@ use super::value::{Val, set_member};
 /// A global name.
 pub(crate) fn global(name: &str) -> Val {
     match name {
-        "Object" | "Array" | "Math" | "JSON" | "String" | "Number" | "Boolean" | "parseInt" | "parseFloat" | "console"
-        | "useState" | "useEffect" | "useMemo" | "useCallback" | "useRef" | "React" | "Set" => Val::Global(name.into()),
+        "Object" | "Array" | "Math" | "JSON" | "String" | "Number" | "Boolean" | "parseInt" | "parseFloat"
+        | "console" | "useState" | "useEffect" | "useMemo" | "useCallback" | "useRef" | "React" | "Set" => {
+            Val::Global(name.into())
+        }
         "NaN" => Val::Num(f64::NAN),
         "Infinity" => Val::Num(f64::INFINITY),
         _ => Val::unknown(name),
@@ -17,11 +19,57 @@ pub(crate) fn global(name: &str) -> Val {
 }
 
 const METHODS: &[&str] = &[
-    "map", "filter", "find", "findIndex", "some", "every", "includes", "indexOf", "join", "push", "unshift", "concat",
-    "slice", "splice", "forEach", "flat", "flatMap", "reduce", "reverse", "sort", "at", "has", "add", "delete", "get", "set",
-    "startsWith", "endsWith", "replace", "replaceAll", "split", "trim", "trimEnd", "trimStart", "toLowerCase",
-    "toUpperCase", "substring", "repeat", "padEnd", "padStart", "toString", "toFixed", "keys", "values", "entries", "pop", "shift",
-    "charAt", "match", "test", "hasOwnProperty",
+    "map",
+    "filter",
+    "find",
+    "findIndex",
+    "some",
+    "every",
+    "includes",
+    "indexOf",
+    "join",
+    "push",
+    "unshift",
+    "concat",
+    "slice",
+    "splice",
+    "forEach",
+    "flat",
+    "flatMap",
+    "reduce",
+    "reverse",
+    "sort",
+    "at",
+    "has",
+    "add",
+    "delete",
+    "get",
+    "set",
+    "startsWith",
+    "endsWith",
+    "replace",
+    "replaceAll",
+    "split",
+    "trim",
+    "trimEnd",
+    "trimStart",
+    "toLowerCase",
+    "toUpperCase",
+    "substring",
+    "repeat",
+    "padEnd",
+    "padStart",
+    "toString",
+    "toFixed",
+    "keys",
+    "values",
+    "entries",
+    "pop",
+    "shift",
+    "charAt",
+    "match",
+    "test",
+    "hasOwnProperty",
 ];
 
 /// Reads a member.
@@ -54,7 +102,10 @@ pub(crate) fn get(object: &Val, key: &str) -> Val {
 }
 
 fn method_value(object: &Val, key: &str) -> Val {
-    let on_object = matches!(key, "hasOwnProperty" | "get" | "has" | "set" | "keys" | "values" | "entries");
+    let on_object = matches!(
+        key,
+        "hasOwnProperty" | "get" | "has" | "set" | "keys" | "values" | "entries"
+    );
     match object {
         Val::Obj(_) if !on_object => Val::Undefined,
         _ if METHODS.contains(&key) => Val::Method(Box::new(object.clone()), key.into()),
@@ -117,7 +168,9 @@ pub(crate) fn binary(op: &str, left: &Val, right: &Val) -> Val {
             _ => {}
         }
     }
-    let (Some(a), Some(b)) = (left.number(), right.number()) else { return Val::unknown(op) };
+    let (Some(a), Some(b)) = (left.number(), right.number()) else {
+        return Val::unknown(op);
+    };
     match op {
         "+" => Val::Num(a + b),
         "-" => Val::Num(a - b),
@@ -138,7 +191,12 @@ pub(crate) fn global_call(m: &mut Machine, name: &str, args: Vec<Val>) -> Eval<V
     let arg = |i: usize| args.get(i).cloned().unwrap_or(Val::Undefined);
     let members = |v: &Val| match v {
         Val::Obj(members) => members.borrow().clone(),
-        Val::Arr(items) => items.borrow().iter().enumerate().map(|(i, v)| (index_text(i).into(), v.clone())).collect(),
+        Val::Arr(items) => items
+            .borrow()
+            .iter()
+            .enumerate()
+            .map(|(i, v)| (index_text(i).into(), v.clone()))
+            .collect(),
         _ => Vec::new(),
     };
     let first = arg(0);
@@ -155,7 +213,12 @@ pub(crate) fn global_call(m: &mut Machine, name: &str, args: Vec<Val>) -> Eval<V
         }
         "Object.fromEntries" => {
             let pairs = first.items().unwrap_or_default();
-            let pairs = pairs.iter().filter_map(Val::items).filter(|p| p.len() == 2).map(|p| (p[0].text(), p[1].clone())).collect();
+            let pairs = pairs
+                .iter()
+                .filter_map(Val::items)
+                .filter(|p| p.len() == 2)
+                .map(|p| (p[0].text(), p[1].clone()))
+                .collect();
             return m.obj(pairs);
         }
         "Object.assign" => {
@@ -204,7 +267,12 @@ pub(crate) fn global_call(m: &mut Machine, name: &str, args: Vec<Val>) -> Eval<V
         "Number" | "parseFloat" => first.number().map_or_else(|| Val::unknown(name), Val::Num),
         "parseInt" => {
             let text = first.text();
-            let digits: String = text.trim().chars().take_while(|c| c.is_ascii_digit()).take(15).collect();
+            let digits: String = text
+                .trim()
+                .chars()
+                .take_while(|c| c.is_ascii_digit())
+                .take(15)
+                .collect();
             Val::Num(digits.parse().unwrap_or(f64::NAN))
         }
         "Boolean" => Val::Bool(first.truthy()),
@@ -237,7 +305,12 @@ fn json(m: &mut Machine, value: &Val, out: &mut String, depth: usize) -> Eval<()
     match value {
         Val::Obj(members) => {
             out.push('{');
-            for (i, (key, value)) in members.borrow().iter().filter(|(_, v)| !matches!(v, Val::Undefined)).enumerate() {
+            for (i, (key, value)) in members
+                .borrow()
+                .iter()
+                .filter(|(_, v)| !matches!(v, Val::Undefined))
+                .enumerate()
+            {
                 if i > 0 {
                     out.push(',');
                 }
@@ -289,7 +362,9 @@ pub(crate) fn method(m: &mut Machine, target: &Val, name: &str, args: Vec<Val>) 
                     set_member(members, &key, value);
                     target.clone()
                 }
-                "keys" | "values" | "entries" => return global_call(m, &format!("Object.{name}"), vec![target.clone()]),
+                "keys" | "values" | "entries" => {
+                    return global_call(m, &format!("Object.{name}"), vec![target.clone()]);
+                }
                 _ => Val::unknown(name),
             })
         }
@@ -309,7 +384,13 @@ fn list_method(m: &mut Machine, target: &Val, name: &str, args: Vec<Val>) -> Eva
     let items = target.items().unwrap_or_default();
     m.spend(items.len() as u64)?;
     let first = args.first().cloned().unwrap_or(Val::Undefined);
-    let call = |m: &mut Machine, i: usize, item: &Val| m.call(&first, Val::Undefined, vec![item.clone(), Val::Num(i as f64), target.clone()]);
+    let call = |m: &mut Machine, i: usize, item: &Val| {
+        m.call(
+            &first,
+            Val::Undefined,
+            vec![item.clone(), Val::Num(i as f64), target.clone()],
+        )
+    };
     let found = |wanted: &Val| items.iter().position(|v| v.same(wanted) == Some(true));
     Ok(match name {
         "map" | "flatMap" | "forEach" => {
@@ -358,8 +439,15 @@ fn list_method(m: &mut Machine, target: &Val, name: &str, args: Vec<Val>) -> Eva
         },
         "indexOf" => Val::Num(found(&first).map_or(-1.0, |i| i as f64)),
         "join" => {
-            let separator = if matches!(first, Val::Undefined) { ",".into() } else { first.text() };
-            let texts: Vec<Rc<str>> = items.iter().map(|v| if v.is_nullish() { "".into() } else { v.text() }).collect();
+            let separator = if matches!(first, Val::Undefined) {
+                ",".into()
+            } else {
+                first.text()
+            };
+            let texts: Vec<Rc<str>> = items
+                .iter()
+                .map(|v| if v.is_nullish() { "".into() } else { v.text() })
+                .collect();
             return m.string(texts.join(&separator));
         }
         "push" | "unshift" | "add" => {
@@ -383,7 +471,10 @@ fn list_method(m: &mut Machine, target: &Val, name: &str, args: Vec<Val>) -> Eva
                     "shift" if !list.is_empty() => list.remove(0),
                     "splice" => {
                         let from = index(args.first(), list.len(), 0);
-                        let count = args.get(1).and_then(Val::number).map_or(list.len(), |n| n.max(0.0) as usize);
+                        let count = args
+                            .get(1)
+                            .and_then(Val::number)
+                            .map_or(list.len(), |n| n.max(0.0) as usize);
                         let to = from.saturating_add(count).min(list.len());
                         let out: Vec<Val> = list.splice(from..to, args.iter().skip(2).cloned()).collect();
                         return m.arr(out);
@@ -409,7 +500,14 @@ fn list_method(m: &mut Machine, target: &Val, name: &str, args: Vec<Val>) -> Eva
             let to = index(args.get(1), items.len(), items.len());
             return m.arr(items.get(from..to.max(from)).unwrap_or(&[]).to_vec());
         }
-        "flat" => return m.arr(items.iter().flat_map(|v| v.items().unwrap_or_else(|| vec![v.clone()])).collect()),
+        "flat" => {
+            return m.arr(
+                items
+                    .iter()
+                    .flat_map(|v| v.items().unwrap_or_else(|| vec![v.clone()]))
+                    .collect(),
+            );
+        }
         "reduce" => {
             let mut rest = items.iter().enumerate();
             let mut acc = match args.get(1) {
@@ -423,7 +521,10 @@ fn list_method(m: &mut Machine, target: &Val, name: &str, args: Vec<Val>) -> Eva
         }
         "reverse" => return m.arr(items.into_iter().rev().collect()),
         "sort" => target.clone(),
-        "at" => items.get(index(args.first(), items.len(), 0)).cloned().unwrap_or(Val::Undefined),
+        "at" => items
+            .get(index(args.first(), items.len(), 0))
+            .cloned()
+            .unwrap_or(Val::Undefined),
         "keys" => return m.arr((0..items.len()).map(|i| Val::Num(i as f64)).collect()),
         "values" => return m.arr(items),
         "entries" => {
@@ -448,7 +549,11 @@ fn string_method(m: &mut Machine, text: &Rc<str>, name: &str, args: &[Val]) -> E
         "endsWith" if known => Val::Bool(text.ends_with(&*arg(0))),
         "indexOf" if known => Val::Num(text.find(&*arg(0)).map_or(-1.0, |i| text[..i].chars().count() as f64)),
         "replace" | "replaceAll" if known => {
-            let out = if name == "replace" { text.replacen(&*arg(0), &arg(1), 1) } else { text.replace(&*arg(0), &arg(1)) };
+            let out = if name == "replace" {
+                text.replacen(&*arg(0), &arg(1), 1)
+            } else {
+                text.replace(&*arg(0), &arg(1))
+            };
             return m.string(out);
         }
         // A pattern that is not a plain string is not understood; the text without the replacement is close enough.

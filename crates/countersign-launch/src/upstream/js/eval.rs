@@ -92,8 +92,19 @@ fn handles(val: &Val) -> usize {
 impl Machine {
     /// A machine that may take so many steps.
     pub(crate) fn new(steps: u64) -> Self {
-        let global = ScopeData { vars: Vec::new(), parent: None, this: Val::Undefined };
-        Machine { scopes: vec![global], steps, bytes: 64 << 20, depth: 0, made: Vec::new(), states: Vec::new() }
+        let global = ScopeData {
+            vars: Vec::new(),
+            parent: None,
+            this: Val::Undefined,
+        };
+        Machine {
+            scopes: vec![global],
+            steps,
+            bytes: 64 << 20,
+            depth: 0,
+            made: Vec::new(),
+            states: Vec::new(),
+        }
     }
 
     /// Steps left.
@@ -162,7 +173,11 @@ impl Machine {
     /// A string within the limits.
     pub(crate) fn string(&mut self, text: String) -> Eval<Val> {
         self.bytes = self.bytes.checked_sub(text.len() as u64).ok_or(Stop)?;
-        if text.len() > MAX_STRING { Err(Stop) } else { Ok(Val::Str(text.into())) }
+        if text.len() > MAX_STRING {
+            Err(Stop)
+        } else {
+            Ok(Val::Str(text.into()))
+        }
     }
 
     /// Pays for a change of a container and bounds its size.
@@ -186,7 +201,11 @@ impl Machine {
         if self.scopes.len() >= MAX_SCOPES {
             return Err(Stop);
         }
-        self.scopes.push(ScopeData { vars: Vec::new(), parent: Some(parent), this });
+        self.scopes.push(ScopeData {
+            vars: Vec::new(),
+            parent: Some(parent),
+            this,
+        });
         Ok(self.scopes.len() - 1)
     }
 
@@ -288,7 +307,9 @@ impl Machine {
                 return self.inner_block(branch, scope);
             }
             Stmt::ForOf(pattern, keys, iterable, body) => return self.for_of(pattern, *keys, iterable, body, scope),
-            Stmt::For(start, test, step, body) => return self.for_loop(start, test.as_ref(), step.as_ref(), body, scope),
+            Stmt::For(start, test, step, body) => {
+                return self.for_loop(start, test.as_ref(), step.as_ref(), body, scope);
+            }
             Stmt::While(test, body) => return self.for_loop(&[], Some(test), None, body, scope),
             Stmt::Switch(value, cases) => return self.switch(value, cases, scope),
             Stmt::Return(value) => {
@@ -310,7 +331,9 @@ impl Machine {
         let items = if keys {
             match &iterable {
                 Val::Obj(members) => members.borrow().iter().map(|(k, _)| Val::Str(k.clone())).collect(),
-                other => (0..other.items().map_or(0, |i| i.len())).map(|i| Val::str(i.to_string())).collect(),
+                other => (0..other.items().map_or(0, |i| i.len()))
+                    .map(|i| Val::str(i.to_string()))
+                    .collect(),
             }
         } else {
             iterable.items().unwrap_or_default()
@@ -327,7 +350,14 @@ impl Machine {
         Ok(Flow::Normal)
     }
 
-    fn for_loop(&mut self, start: &[Stmt], test: Option<&Expr>, step: Option<&Expr>, body: &[Stmt], scope: Scope) -> Eval<Flow> {
+    fn for_loop(
+        &mut self,
+        start: &[Stmt],
+        test: Option<&Expr>,
+        step: Option<&Expr>,
+        body: &[Stmt],
+        scope: Scope,
+    ) -> Eval<Flow> {
         let inner = self.inner(scope)?;
         self.block(start, inner)?;
         loop {
@@ -379,7 +409,11 @@ impl Machine {
             Pattern::Name(name) | Pattern::Rest(name) => self.declare(scope, name, value),
             Pattern::Skip => {}
             Pattern::Default(inner, default) => {
-                let value = if matches!(value, Val::Undefined) { self.expr(default, scope)? } else { value };
+                let value = if matches!(value, Val::Undefined) {
+                    self.expr(default, scope)?
+                } else {
+                    value
+                };
                 self.bind(inner, value, scope)?;
             }
             Pattern::Object(members, rest) => {
@@ -391,7 +425,12 @@ impl Machine {
                     self.bind(inner, member, scope)?;
                 }
                 if let (Some(rest), Val::Obj(all)) = (rest, &value) {
-                    let left = all.borrow().iter().filter(|(k, _)| !members.iter().any(|(m, ..)| m == k)).cloned().collect();
+                    let left = all
+                        .borrow()
+                        .iter()
+                        .filter(|(k, _)| !members.iter().any(|(m, ..)| m == k))
+                        .cloned()
+                        .collect();
                     let left = self.obj(left)?;
                     self.declare(scope, rest, left);
                 }
@@ -479,7 +518,9 @@ impl Machine {
             Expr::Assign(op, target, value) => return self.assign_expr(op, target, value, scope),
             Expr::Update(target, by) => {
                 let old = self.expr(target, scope)?;
-                let new = old.number().map_or_else(|| Val::unknown("update"), |n| Val::Num(n + by));
+                let new = old
+                    .number()
+                    .map_or_else(|| Val::unknown("update"), |n| Val::Num(n + by));
                 self.store(target, new, scope)?;
                 old
             }
@@ -495,7 +536,11 @@ impl Machine {
 
     fn closure(&self, func: &Rc<Func>, scope: Scope) -> Val {
         let this = self.scopes.get(scope).map_or(Val::Undefined, |s| s.this.clone());
-        Val::Func(Rc::new(Closure { func: func.clone(), scope, this }))
+        Val::Func(Rc::new(Closure {
+            func: func.clone(),
+            scope,
+            this,
+        }))
     }
 
     fn template(&mut self, parts: &[Part], scope: Scope) -> Eval<Val> {
@@ -640,7 +685,11 @@ impl Machine {
             }
             "Map" => {
                 let pairs = args.first().and_then(Val::items).unwrap_or_default();
-                let members = pairs.iter().filter_map(Val::items).filter(|p| p.len() == 2).map(|p| (p[0].text(), p[1].clone()));
+                let members = pairs
+                    .iter()
+                    .filter_map(Val::items)
+                    .filter(|p| p.len() == 2)
+                    .map(|p| (p[0].text(), p[1].clone()));
                 let members = members.collect();
                 return self.obj(members);
             }
@@ -695,7 +744,10 @@ impl Machine {
                 match &object {
                     Val::Obj(members) => set_member(members, &key.text(), value),
                     Val::Arr(items) => {
-                        let index = key.number().filter(|n| *n >= 0.0 && *n < MAX_ITEMS as f64).map(|n| n as usize);
+                        let index = key
+                            .number()
+                            .filter(|n| *n >= 0.0 && *n < MAX_ITEMS as f64)
+                            .map(|n| n as usize);
                         if let Some(index) = index {
                             let mut items = items.borrow_mut();
                             while items.len() <= index {

@@ -76,8 +76,11 @@ impl Val {
             Val::Str(s) => s.clone(),
             Val::Arr(items) => {
                 let items = items.borrow();
-                let texts: Vec<String> =
-                    items.iter().take(10_000).map(|v| if v.is_nullish() { String::new() } else { v.shallow() }).collect();
+                let texts: Vec<String> = items
+                    .iter()
+                    .take(10_000)
+                    .map(|v| if v.is_nullish() { String::new() } else { v.shallow() })
+                    .collect();
                 texts.join(",").into()
             }
             Val::Unknown(name) => format!("{MARK}{name}{MARK_END}").into(),
@@ -100,7 +103,11 @@ impl Val {
             Val::Null => Some(0.0),
             Val::Str(s) => {
                 let s = s.trim();
-                if s.is_empty() { Some(0.0) } else { Some(s.parse().unwrap_or(f64::NAN)) }
+                if s.is_empty() {
+                    Some(0.0)
+                } else {
+                    Some(s.parse().unwrap_or(f64::NAN))
+                }
             }
             Val::Undefined => Some(f64::NAN),
             _ => None,
@@ -110,7 +117,12 @@ impl Val {
     /// A member of an object.
     pub(crate) fn member(&self, key: &str) -> Option<Val> {
         match self {
-            Val::Obj(members) => members.borrow().iter().rev().find(|(k, _)| &**k == key).map(|(_, v)| v.clone()),
+            Val::Obj(members) => members
+                .borrow()
+                .iter()
+                .rev()
+                .find(|(k, _)| &**k == key)
+                .map(|(_, v)| v.clone()),
             _ => None,
         }
     }
@@ -149,7 +161,11 @@ impl Val {
 
 /// A number as JavaScript prints it, for the range that commands use.
 pub(crate) fn number(n: f64) -> String {
-    if n.is_finite() && n == n.trunc() && n.abs() < 1e15 { format!("{}", n as i64) } else { format!("{n}") }
+    if n.is_finite() && n == n.trunc() && n.abs() < 1e15 {
+        format!("{}", n as i64)
+    } else {
+        format!("{n}")
+    }
 }
 
 /// Sets a member of an object, keeping its place.

@@ -13,7 +13,7 @@ use super::value::{MARK, MARK_END, Members, Val, set_member};
 /// Steps for the whole of one file.
 const STEPS: u64 = 6_000_000;
 /// Most combinations that are tried.
-const MAX_COMBINATIONS: usize = 1_024;
+const MAX_COMBINATIONS: usize = 2_048;
 /// Most commands kept from one file.
 const MAX_COMMANDS: usize = 3_000;
 
@@ -24,6 +24,8 @@ pub(crate) struct Generated {
     pub(crate) command: String,
     /// The options under which it is shown.
     pub(crate) labels: BTreeMap<String, String>,
+    /// Line of the generator or cell.
+    pub(crate) line: u32,
     /// Whether the page calls it verified, where it says.
     pub(crate) verified: Option<bool>,
     /// Whether it is a cell of a list rather than the result of a function.
@@ -97,13 +99,18 @@ fn is_generator(name: &str) -> bool {
 fn find_generator(value: &Val) -> Option<(Val, Val)> {
     let Val::Obj(members) = value else { return None };
     let members = members.borrow();
-    if let Some((_, function)) = members.iter().find(|(k, v)| is_generator(k) && matches!(v, Val::Func(_))) {
+    if let Some((_, function)) = members
+        .iter()
+        .find(|(k, v)| is_generator(k) && matches!(v, Val::Func(_)))
+    {
         return Some((function.clone(), value.clone()));
     }
     members.iter().find_map(|(_, inner)| {
         let Val::Obj(inner_members) = inner else { return None };
         let inner_members = inner_members.borrow();
-        let (_, function) = inner_members.iter().find(|(k, v)| is_generator(k) && matches!(v, Val::Func(_)))?;
+        let (_, function) = inner_members
+            .iter()
+            .find(|(k, v)| is_generator(k) && matches!(v, Val::Func(_)))?;
         Some((function.clone(), inner.clone()))
     })
 }
@@ -118,7 +125,10 @@ struct Choice {
 /// An object whose members all look like options.
 fn find_options(value: &Val, depth: usize) -> Option<Val> {
     let Val::Obj(members) = value else { return None };
-    let is_option = |v: &Val| v.member("items").is_some_and(|i| i.items().is_some()) || matches!(v.member("getDynamicItems"), Some(Val::Func(_)));
+    let is_option = |v: &Val| {
+        v.member("items").is_some_and(|i| i.items().is_some())
+            || matches!(v.member("getDynamicItems"), Some(Val::Func(_)))
+    };
     let members = members.borrow();
     let options = members.iter().filter(|(_, v)| is_option(v)).count();
     if options >= 1 && options * 2 > members.len() {
@@ -132,19 +142,38 @@ fn find_options(value: &Val, depth: usize) -> Option<Val> {
 
 fn generate(machine: &mut Machine, from: &[Val], out: &mut Snippet) {
     for value in from {
-        let (Some((function, this)), Some(options)) = (find_generator(value), find_options(value, 2)) else { continue };
+        let (Some((function, this)), Some(options)) = (find_generator(value), find_options(value, 2)) else {
+            continue;
+        };
         let Val::Obj(members) = &options else { continue };
         let choices: Vec<Choice> = members
             .borrow()
             .iter()
             .filter(|(_, v)| matches!(v, Val::Obj(_)))
-            .map(|(key, option)| Choice { key: key.clone(), option: option.clone(), fixed: false })
+            .map(|(key, option)| Choice {
+                key: key.clone(),
+                option: option.clone(),
+                fixed: false,
+            })
             .collect();
-        let Some(state) = state(machine, &choices) else { continue };
-        let mut run = Run { machine, function, this, state, choices, out, seen: BTreeSet::new(), combinations: 0 };
+        let Some(state) = state(machine, &choices) else {
+            continue;
+        };
+        let mut run = Run {
+            machine,
+            function,
+            this,
+            state,
+            choices,
+            out,
+            seen: BTreeSet::new(),
+            combinations: 0,
+        };
         run.thin_out();
         if run.walk(0).is_err() {
-            run.out.notes.push("not every combination of options was tried: limit reached".into());
+            run.out
+                .notes
+                .push("not every combination of options was tried: limit reached".into());
         }
     }
 }
@@ -198,12 +227,38 @@ impl Run<'_> {
         }
         let minor = |key: &str| {
             let key = key.to_lowercase();
-            ["reason", "tool", "parser", "think", "radix", "mamba", "metric"].iter().any(|w| key.contains(w))
+            ["reason", "tool", "parser", "think", "radix", "mamba", "metric"]
+                .iter()
+                .any(|w| key.contains(w))
+        };
+        // What decides the deployment's shape is kept free as long as possible.
+        let shape = |key: &str| {
+            let key = key.to_lowercase();
+            [
+                "spec",
+                "mtp",
+                "quant",
+                "precision",
+                "model",
+                "variant",
+                "hardware",
+                "gpu",
+                "strategy",
+                "parallel",
+                "attention",
+                "node",
+                "tp",
+                "dp",
+            ]
+            .iter()
+            .any(|w| key.contains(w))
         };
         let mut order: Vec<usize> = (0..counts.len()).collect();
-        order.sort_by_key(|&i| (!minor(&self.choices[i].key), counts[i]));
+        order.sort_by_key(|&i| (!minor(&self.choices[i].key), shape(&self.choices[i].key), counts[i]));
         for i in order {
-            let free: usize = (0..counts.len()).filter(|&j| !self.choices[j].fixed).fold(1, |n, j| n.saturating_mul(counts[j]));
+            let free: usize = (0..counts.len())
+                .filter(|&j| !self.choices[j].fixed)
+                .fold(1, |n, j| n.saturating_mul(counts[j]));
             if minor(&self.choices[i].key) || free > MAX_COMBINATIONS {
                 self.choices[i].fixed = true;
             }
@@ -219,7 +274,12 @@ impl Run<'_> {
         }
         let items = self.items(at)?;
         let key = self.choices[at].key.clone();
-        let checkbox = self.choices[at].option.member("type").and_then(|t| t.as_str().map(str::to_owned)).as_deref() == Some("checkbox");
+        let checkbox = self.choices[at]
+            .option
+            .member("type")
+            .and_then(|t| t.as_str().map(str::to_owned))
+            .as_deref()
+            == Some("checkbox");
         let usable = |v: &Val| !v.member("disabled").is_some_and(|d| d.truthy());
         let is_default = |v: &&Val| v.member("default").is_some_and(|d| d.truthy()) && usable(v);
         if checkbox {
@@ -229,7 +289,13 @@ impl Run<'_> {
             return self.walk(at + 1);
         }
         let chosen: Vec<Val> = if self.choices[at].fixed {
-            items.iter().find(is_default).or_else(|| items.iter().find(|v| usable(v))).into_iter().cloned().collect()
+            items
+                .iter()
+                .find(is_default)
+                .or_else(|| items.iter().find(|v| usable(v)))
+                .into_iter()
+                .cloned()
+                .collect()
         } else {
             items.iter().filter(|v| usable(v)).cloned().collect()
         };
@@ -249,7 +315,7 @@ impl Run<'_> {
     /// One full combination.
     fn leaf(&mut self) -> Eval<()> {
         self.combinations += 1;
-        if self.combinations > MAX_COMBINATIONS * 4 || self.out.commands.len() >= MAX_COMMANDS {
+        if self.combinations > MAX_COMBINATIONS * 2 || self.out.commands.len() >= MAX_COMMANDS {
             return Err(super::eval::Stop);
         }
         // Items that a later choice disabled cannot be chosen on the page.
@@ -259,13 +325,19 @@ impl Run<'_> {
             }
             let chosen = Val::Obj(self.state.clone()).member(&self.choices[i].key);
             let items = self.items(i)?;
-            let same = items.iter().find(|v| v.member("id").zip(chosen.clone()).is_some_and(|(a, b)| a.same(&b) == Some(true)));
+            let same = items.iter().find(|v| {
+                v.member("id")
+                    .zip(chosen.clone())
+                    .is_some_and(|(a, b)| a.same(&b) == Some(true))
+            });
             if same.is_none_or(|v| v.member("disabled").is_some_and(|d| d.truthy())) {
                 return Ok(());
             }
         }
         let state = Val::Obj(self.state.clone());
-        let result = self.machine.call(&self.function.clone(), self.this.clone(), vec![state.clone()])?;
+        let result = self
+            .machine
+            .call(&self.function.clone(), self.this.clone(), vec![state.clone()])?;
         let Some(command) = result.as_str() else { return Ok(()) };
         let labels: BTreeMap<String, String> = self
             .choices
@@ -273,9 +345,25 @@ impl Run<'_> {
             .filter(|c| !c.fixed)
             .filter_map(|c| state.member(&c.key).map(|v| (c.key.to_string(), v.text().to_string())))
             .collect();
-        let hardware = labels.iter().filter(|(k, _)| is_hardware_key(k)).map(|(_, v)| v.as_str()).collect::<Vec<_>>().join(" ");
+        let hardware = labels
+            .iter()
+            .filter(|(k, _)| is_hardware_key(k))
+            .map(|(_, v)| v.as_str())
+            .collect::<Vec<_>>()
+            .join(" ");
+        let line = if let Val::Func(closure) = &self.function {
+            closure.func.line
+        } else {
+            0
+        };
         if self.seen.insert((command.to_owned(), hardware)) {
-            self.out.commands.push(Generated { command: command.to_owned(), labels, verified: None, cell: false });
+            self.out.commands.push(Generated {
+                command: command.to_owned(),
+                labels,
+                line,
+                verified: None,
+                cell: false,
+            });
         }
         Ok(())
     }
@@ -284,16 +372,23 @@ impl Run<'_> {
 /// Whether an option's key names the hardware.
 pub(crate) fn is_hardware_key(key: &str) -> bool {
     let key = key.to_lowercase();
-    ["hardware", "hw", "gpu", "platform", "device"].iter().any(|w| key.contains(w))
+    ["hardware", "hw", "gpu", "platform", "device"]
+        .iter()
+        .any(|w| key.contains(w))
 }
 
 /// A list of cells: `match`, `env`, `flags`, with model names in a table beside it.
 fn read_cells(config: &Val, cells: &[Val], out: &mut Snippet) {
     let names = config.member("modelNames").unwrap_or(Val::Undefined);
     for cell in cells.iter().take(MAX_COMMANDS) {
-        let Some(Val::Obj(matched)) = cell.member("match") else { continue };
-        let labels: BTreeMap<String, String> =
-            matched.borrow().iter().map(|(k, v)| (k.to_string(), v.text().to_string())).collect();
+        let Some(Val::Obj(matched)) = cell.member("match") else {
+            continue;
+        };
+        let labels: BTreeMap<String, String> = matched
+            .borrow()
+            .iter()
+            .map(|(k, v)| (k.to_string(), v.text().to_string()))
+            .collect();
         let texts = |key: &str| cell.member(key).and_then(|v| v.items()).unwrap_or_default();
         let flags: Vec<Rc<str>> = texts("flags").iter().map(Val::text).collect();
         if flags.is_empty() {
@@ -310,12 +405,23 @@ fn read_cells(config: &Val, cells: &[Val], out: &mut Snippet) {
             command.push(' ');
             command.push_str(flag);
         }
-        if let Some(nodes) = labels.get("nodes").and_then(|n| n.rsplit('-').next()).filter(|n| n.parse::<u32>().is_ok()) {
+        if let Some(nodes) = labels
+            .get("nodes")
+            .and_then(|n| n.rsplit('-').next())
+            .filter(|n| n.parse::<u32>().is_ok())
+        {
             command.push_str(&format!(" --nnodes {nodes}"));
         }
         let command = fill(&command.replace("{{MODEL_NAME}}", &model));
         let verified = cell.member("verified").map(|v| v.truthy());
-        out.commands.push(Generated { command, labels, verified, cell: true });
+        let line = cell.member(ast::LINE).and_then(|v| v.number()).map_or(0, |n| n as u32);
+        out.commands.push(Generated {
+            command,
+            labels,
+            line,
+            verified,
+            cell: true,
+        });
     }
 }
 

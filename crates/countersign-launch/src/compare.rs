@@ -1,0 +1,398 @@
+//! Compares a launch with what a recipe documents, argument by argument (domain guide 16, check on recipes).
+//!
+//! Only arguments that the rules call major count. The documented launch that fits best is chosen first: same engine,
+//! then model, hardware, role, and then as many equal arguments as possible.
+
+use serde::Serialize;
+
+use crate::launch::Launch;
+use crate::upstream::Documented;
+use crate::value::{Fact, Source};
+
+/// Which arguments are major, and which values mean the same. A parameter of the policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MajorRules {
+    /// Names: a property (`model`, `hardware`, `tp`, `pp`, `dp`, `ep`, `dcp`, `dp-attention`, `quantisation`,
+    /// `kv-cache-dtype`, `attention-backend`, `moe-backend`, `spec-method`, `spec-length`), a normalised flag, or an
+    /// environment variable after `$`.
+    pub arguments: Vec<String>,
+    /// Groups of values that mean the same for one argument: the argument, then its values in lower case.
+    pub equal: Vec<(String, Vec<String>)>,
+}
+
+/// What is being compared.
+#[derive(Clone, Debug)]
+pub struct Subject<'a> {
+    /// The derived launch.
+    pub launch: &'a Launch,
+    /// Names of its model besides the launch's own, such as the one of the configuration.
+    pub models: &'a [String],
+    /// Identifier of its hardware.
+    pub hardware: Option<&'a str>,
+}
+
+/// How an argument compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// Documented with this value, or a default that the documented launch also has.
+    Matching,
+    /// Ours is set; the best documented launch does not say it.
+    Missing,
+    /// Both say it, with different values.
+    Contradicting,
+    /// The documented launch says it, ours leaves the engine's default.
+    Informational,
+    /// Ours depends on an unknown.
+    Undecided,
+}
+
+/// One argument compared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// The argument.
+    pub argument: String,
+    /// Our value, for people.
+    pub ours: String,
+    /// Where ours is said.
+    pub ours_at: Option<Source>,
+    /// The value of the best documented launch, then other values documented for the same engine and model.
+    pub documented: Vec<String>,
+    /// How they compare.
+    pub class: Class,
+    /// Where the best documented launch says it, or stands.
+    pub source: Option<Source>,
+}
+
+/// The result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Index of the documented launch that fits best.
+    pub best: Option<usize>,
+    /// How many documented launches have our engine.
+    pub same_engine: usize,
+    /// How many of these have our model.
+    pub same_model: usize,
+    /// Every major argument.
+    pub differences: Vec<Difference>,
+}
+
+impl Comparison {
+    /// The arguments of one class.
+    pub fn of(&self, class: Class) -> impl Iterator<Item = &Difference> {
+        self.differences.iter().filter(move |d| d.class == class)
+    }
+
+    /// Whether every major argument is documented.
+    pub fn is_documented(&self) -> bool {
+        self.best.is_some()
+            && self
+                .differences
+                .iter()
+                .all(|d| matches!(d.class, Class::Matching | Class::Informational))
+    }
+}
+
+/// A value as said by one side.
+#[derive(Clone, Debug, PartialEq)]
+struct Said {
+    fact: Fact<String>,
+    at: Option<Source>,
+}
+
+/// Compares one launch with the documented ones.
+pub fn compare(subject: &Subject<'_>, documented: &[Documented], rules: &MajorRules) -> Comparison {
+    let candidates: Vec<usize> = (0..documented.len())
+        .filter(|&i| documented[i].launch.engine == subject.launch.engine)
+        .collect();
+    let ours: Vec<(&String, Said)> = rules.arguments.iter().map(|a| (a, ours_said(subject, a))).collect();
+    let same_model: Vec<usize> = candidates
+        .iter()
+        .copied()
+        .filter(|&i| model_matches(subject, &documented[i]))
+        .collect();
+    let pool = if same_model.is_empty() {
+        &candidates
+    } else {
+        &same_model
+    };
+    // Of equally good ones the first in the text wins.
+    let best = pool
+        .iter()
+        .copied()
+        .max_by_key(|&i| (score(subject, &ours, &documented[i], rules), std::cmp::Reverse(i)));
+    let differences = ours
+        .iter()
+        .map(|(argument, said)| {
+            difference(
+                subject,
+                argument,
+                said,
+                best.map(|i| &documented[i]),
+                pool,
+                documented,
+                rules,
+            )
+        })
+        .collect();
+    Comparison {
+        best,
+        same_engine: candidates.len(),
+        same_model: same_model.len(),
+        differences,
+    }
+}
+
+fn score(subject: &Subject<'_>, ours: &[(&String, Said)], doc: &Documented, rules: &MajorRules) -> i64 {
+    let mut score = 0;
+    score += match subject.hardware {
+        Some(hw) if doc.hardware.iter().any(|h| h.eq_ignore_ascii_case(hw)) => 1_000,
+        Some(_) if !doc.hardware.is_empty() => -1_000,
+        _ => 0,
+    };
+    if doc.launch.role == subject.launch.role {
+        score += 200;
+    }
+    for (argument, said) in ours {
+        score += match classify(argument, said, &their_said(doc, argument), rules) {
+            Class::Matching => 10,
+            Class::Contradicting => -20,
+            Class::Missing => -10,
+            Class::Informational => -3,
+            Class::Undecided => 0,
+        };
+    }
+    score
+}
+
+fn difference(
+    subject: &Subject<'_>,
+    argument: &str,
+    said: &Said,
+    best: Option<&Documented>,
+    pool: &[usize],
+    documented: &[Documented],
+    rules: &MajorRules,
+) -> Difference {
+    let theirs = best.map(|doc| their_said(doc, argument));
+    let class = match (argument, best, &theirs) {
+        (_, None, _) if said.fact.is_symbolic() => Class::Undecided,
+        (_, None, _) => Class::Missing,
+        ("model", Some(doc), _) => {
+            if model_matches(subject, doc) {
+                Class::Matching
+            } else if said.fact.is_symbolic() && subject.models.is_empty() {
+                Class::Undecided
+            } else {
+                Class::Missing
+            }
+        }
+        ("hardware", Some(doc), _) => match subject.hardware {
+            None => Class::Undecided,
+            Some(hw) if doc.hardware.iter().any(|h| h.eq_ignore_ascii_case(hw)) => Class::Matching,
+            Some(_) if doc.hardware.is_empty() => Class::Missing,
+            Some(_) => Class::Contradicting,
+        },
+        (_, Some(_), Some(theirs)) => classify(argument, said, theirs, rules),
+        (_, Some(_), None) => Class::Missing,
+    };
+    let mut values: Vec<String> = Vec::new();
+    let mut add = |fact: &Fact<String>| {
+        if let Fact::Known(value) | Fact::Default(value) = fact
+            && !values.contains(value)
+            && values.len() < 12
+        {
+            values.push(value.clone());
+        }
+    };
+    if let Some(theirs) = &theirs {
+        add(&theirs.fact);
+    }
+    for &i in pool {
+        if let said @ Fact::Known(_) = their_said(&documented[i], argument).fact {
+            add(&said);
+        }
+    }
+    Difference {
+        argument: argument.to_owned(),
+        ours: if argument == "model" && !said.fact.is_known() && !subject.models.is_empty() {
+            subject.models.join(", ")
+        } else {
+            said.fact.to_string()
+        },
+        ours_at: said.at.clone(),
+        documented: values,
+        class,
+        source: theirs
+            .and_then(|t| t.at)
+            .or_else(|| best.map(|d| d.launch.source.clone())),
+    }
+}
+
+fn classify(argument: &str, ours: &Said, theirs: &Said, rules: &MajorRules) -> Class {
+    let equal = |a: &str, b: &str| same_value(argument, a, b, rules);
+    match (&ours.fact, &theirs.fact) {
+        (Fact::Symbolic(_), _) => Class::Undecided,
+        (Fact::Known(a) | Fact::Default(a), Fact::Known(b) | Fact::Default(b)) if equal(a, b) => Class::Matching,
+        (Fact::Known(_), Fact::Known(_)) => Class::Contradicting,
+        // Sizes have true defaults: leaving them out is a statement.
+        (Fact::Known(_), Fact::Default(b)) if b.parse::<u32>().is_ok() || b == "false" => Class::Contradicting,
+        (Fact::Default(a), Fact::Known(_)) if a.parse::<u32>().is_ok() => Class::Contradicting,
+        (Fact::Known(_), _) => Class::Missing,
+        (Fact::Default(_) | Fact::Absent, Fact::Known(_) | Fact::Symbolic(_)) => Class::Informational,
+        (Fact::Default(_) | Fact::Absent, _) => Class::Matching,
+    }
+}
+
+fn same_value(argument: &str, a: &str, b: &str, rules: &MajorRules) -> bool {
+    let (a, b) = (a.trim().to_lowercase(), b.trim().to_lowercase());
+    if a == b {
+        return true;
+    }
+    if let (Ok(x), Ok(y)) = (a.parse::<f64>(), b.parse::<f64>()) {
+        return x == y;
+    }
+    rules
+        .equal
+        .iter()
+        .any(|(name, group)| name == argument && group.contains(&a) && group.contains(&b))
+}
+
+fn ours_said(subject: &Subject<'_>, argument: &str) -> Said {
+    match argument {
+        "hardware" => Said {
+            fact: subject.hardware.map_or(Fact::Absent, |h| Fact::Known(h.to_owned())),
+            at: None,
+        },
+        _ => said(subject.launch, argument),
+    }
+}
+
+fn their_said(doc: &Documented, argument: &str) -> Said {
+    match argument {
+        "hardware" if doc.hardware.is_empty() => Said {
+            fact: Fact::Absent,
+            at: None,
+        },
+        "hardware" => Said {
+            fact: Fact::Known(doc.hardware.join(", ")),
+            at: Some(doc.launch.source.clone()),
+        },
+        _ => said(&doc.launch, argument),
+    }
+}
+
+fn said(launch: &Launch, argument: &str) -> Said {
+    let number = |f: &Fact<u32>| f.clone().map(|n| n.to_string());
+    let p = &launch.parallel;
+    let (fact, flags): (Fact<String>, &[&str]) = match argument {
+        "model" => (launch.model.clone(), &["model", "model-path"]),
+        "tp" => (number(&p.tp), &["tensor-parallel-size"]),
+        "pp" => (number(&p.pp), &["pipeline-parallel-size"]),
+        "dp" => (number(&p.dp), &["data-parallel-size"]),
+        "ep" => (
+            number(&p.ep),
+            &[
+                "expert-parallel-size",
+                "enable-expert-parallel",
+                "moe-expert-parallel-size",
+            ],
+        ),
+        "dcp" => (number(&p.dcp), &["decode-context-parallel-size"]),
+        "dp-attention" => (
+            p.dp_attention.clone().map(|b| b.to_string()),
+            &["enable-dp-attention", "enable-attention-dp", "data-parallel-size"],
+        ),
+        "quantisation" => (
+            launch.quantisation.clone(),
+            &["quantization", "quant-config.quant_algo"],
+        ),
+        "kv-cache-dtype" => (
+            launch.kv_cache_dtype.clone(),
+            &["kv-cache-dtype", "kv-cache-config.dtype"],
+        ),
+        "attention-backend" => (
+            launch.attention_backend.clone(),
+            &["attention-backend", "attn-backend", "attention-config.backend"],
+        ),
+        "moe-backend" => (
+            launch.moe_backend.clone(),
+            &["moe-runner-backend", "moe-backend", "moe-config.backend"],
+        ),
+        "spec-method" => (
+            launch
+                .spec
+                .as_ref()
+                .map_or(Fact::Default("none".into()), |s| s.method.clone()),
+            &[
+                "speculative-algorithm",
+                "speculative-config.method",
+                "speculative-config.decoding_type",
+                "method",
+            ],
+        ),
+        "spec-length" => (
+            launch
+                .spec
+                .as_ref()
+                .map_or(Fact::Default("none".into()), |s| number(&s.draft_tokens)),
+            &[
+                "speculative-num-steps",
+                "speculative-config.num_speculative_tokens",
+                "speculative-config.max_draft_len",
+                "num-speculative-tokens",
+            ],
+        ),
+        other => {
+            let value = match other.strip_prefix('$') {
+                Some(variable) => launch.environment.get(variable),
+                None => launch.flags.get(other),
+            };
+            let fact = match value {
+                Some(v) => v
+                    .value
+                    .as_known()
+                    .map_or_else(|| Fact::Symbolic(v.value.unknowns()), |t| Fact::Known(t.to_owned())),
+                None if launch.opaque.is_empty() => Fact::Absent,
+                None => Fact::Symbolic(launch.opaque.iter().flat_map(|w| w.text.unknowns()).collect()),
+            };
+            return Said {
+                fact,
+                at: value.map(|v| v.source.clone()),
+            };
+        }
+    };
+    let at = flags.iter().find_map(|f| launch.flags.get(f)).map(|v| v.source.clone());
+    Said { fact, at }
+}
+
+/// Whether a documented launch serves our model, under any of its names.
+fn model_matches(subject: &Subject<'_>, doc: &Documented) -> bool {
+    let ours = model_names(subject.launch);
+    let theirs = model_names(&doc.launch);
+    ours.iter()
+        .chain(subject.models)
+        .any(|a| theirs.iter().any(|b| a.eq_ignore_ascii_case(b)))
+}
+
+/// The names that a launch gives its model.
+fn model_names(launch: &Launch) -> Vec<String> {
+    let mut out: Vec<String> = launch.model.value().into_iter().cloned().collect();
+    out.extend(
+        launch
+            .served_names
+            .iter()
+            .filter_map(|t| t.as_known().map(str::to_owned)),
+    );
+    for key in ["identity.model.repo", "model.path"] {
+        out.extend(
+            launch
+                .extra
+                .get(key)
+                .and_then(|v| v.value.as_known().map(str::to_owned)),
+        );
+    }
+    // A path on a host says nothing about the checkpoint, and a bare name is not one.
+    out.retain(|name| !name.starts_with('/') && !name.is_empty());
+    out
+}
