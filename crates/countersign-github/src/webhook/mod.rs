@@ -4,8 +4,8 @@
 mod payload;
 
 pub use payload::{
-    Account, Comment, Event, InstallationEvent, IssueCommentEvent, PayloadError, PullRequest, PullRequestEvent, Review, ReviewCommentEvent, ReviewEvent, StatusEvent,
-    WorkflowRun, WorkflowRunEvent, parse,
+    Account, Comment, Event, InstallationEvent, IssueCommentEvent, PayloadError, PullRequest, PullRequestEvent, Review,
+    ReviewCommentEvent, ReviewEvent, StatusEvent, WorkflowRun, WorkflowRunEvent, parse,
 };
 
 use hmac::{Hmac, Mac};
@@ -34,7 +34,8 @@ pub fn verify(secret: &SecretString, body: &[u8], header: Option<&str>) -> Resul
     let header = header.ok_or(SignatureError::Missing)?;
     let digits = header.strip_prefix("sha256=").ok_or(SignatureError::Malformed)?;
     let given = hex::decode(digits).map_err(|_| SignatureError::Malformed)?;
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes()).map_err(|_| SignatureError::Mismatch)?;
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes()).map_err(|_| SignatureError::Mismatch)?;
     mac.update(body);
     mac.verify_slice(&given).map_err(|_| SignatureError::Mismatch)
 }
@@ -49,8 +50,14 @@ mod tests {
         let secret = SecretString::from("It's a Secret to Everybody");
         let right = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
         assert_eq!(verify(&secret, b"Hello, World!", Some(right)), Ok(()));
-        assert_eq!(verify(&secret, b"Hello, World?", Some(right)), Err(SignatureError::Mismatch));
-        assert_eq!(verify(&SecretString::from("x"), b"Hello, World!", Some(right)), Err(SignatureError::Mismatch));
+        assert_eq!(
+            verify(&secret, b"Hello, World?", Some(right)),
+            Err(SignatureError::Mismatch)
+        );
+        assert_eq!(
+            verify(&SecretString::from("x"), b"Hello, World!", Some(right)),
+            Err(SignatureError::Mismatch)
+        );
         assert_eq!(verify(&secret, b"", None), Err(SignatureError::Missing));
         for bad in ["", "sha1=00", "sha256=zz", &right[..30]] {
             assert!(verify(&secret, b"Hello, World!", Some(bad)).is_err(), "{bad}");

@@ -54,7 +54,17 @@ struct Changes {
     #[serde(default)]
     body: Option<From>,
     #[serde(default)]
-    base: Option<serde::de::IgnoredAny>,
+    base: Option<Anything>,
+}
+
+/// A value of any form, of which only the presence matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Anything;
+
+impl<'de> Deserialize<'de> for Anything {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
 }
 
 /// A comment of any kind.
@@ -167,7 +177,7 @@ impl PullRequest {
 struct Issue {
     number: u64,
     #[serde(default)]
-    pull_request: Option<serde::de::IgnoredAny>,
+    pull_request: Option<Anything>,
 }
 
 #[derive(Deserialize)]
@@ -449,13 +459,24 @@ pub fn parse(event: &str, body: &[u8]) -> Result<Event, PayloadError> {
         }
         "workflow_run" => {
             let raw: RawRun = read(event, body)?;
-            Event::WorkflowRun(Box::new(WorkflowRunEvent { action: raw.action, repository: raw.repository.full_name, run: raw.workflow_run }))
+            Event::WorkflowRun(Box::new(WorkflowRunEvent {
+                action: raw.action,
+                repository: raw.repository.full_name,
+                run: raw.workflow_run,
+            }))
         }
         "status" => {
             let raw: RawStatus = read(event, body)?;
-            Event::Status(Box::new(StatusEvent { repository: raw.repository.full_name, sha: raw.sha, context: raw.context, sender: raw.sender }))
+            Event::Status(Box::new(StatusEvent {
+                repository: raw.repository.full_name,
+                sha: raw.sha,
+                context: raw.context,
+                sender: raw.sender,
+            }))
         }
-        "installation" | "installation_repositories" => Event::Installation(InstallationEvent { action: read::<RawInstallation>(event, body)?.action }),
+        "installation" | "installation_repositories" => Event::Installation(InstallationEvent {
+            action: read::<RawInstallation>(event, body)?.action,
+        }),
         _ => {
             // Still has to be JSON: a body that is none was not sent by GitHub in a form that we can keep.
             read::<serde::de::IgnoredAny>(event, body)?;
@@ -480,7 +501,12 @@ mod tests {
     fn an_edit_keeps_the_old_text() {
         let body = br#"{"action":"edited","issue":{"number":3,"pull_request":{"url":"x"}},"comment":{"id":5,"body":"new","user":{"login":"a","type":"User"}},
             "repository":{"full_name":"o/r"},"sender":{"login":"b","type":"User"},"changes":{"body":{"from":"old"}}}"#;
-        let Event::IssueComment(event) = parse("issue_comment", body).unwrap() else { panic!("another event") };
-        assert_eq!((event.number, event.on_pull_request, event.old_body.as_deref()), (3, true, Some("old")));
+        let Event::IssueComment(event) = parse("issue_comment", body).unwrap() else {
+            panic!("another event")
+        };
+        assert_eq!(
+            (event.number, event.on_pull_request, event.old_body.as_deref()),
+            (3, true, Some("old"))
+        );
     }
 }

@@ -1,0 +1,251 @@
+//! To GitHub: comments, statuses, reactions, check runs. Every publisher takes what should be there, looks what is, and writes
+//! only the difference; so each may be repeated at any time.
+
+use countersign_core::{CommitSha, Login, PrNumber, SignoffKey};
+
+use crate::client::RepoClient;
+use crate::error::GitHubError;
+
+/// The verdict comment as it should be.
+#[derive(Debug, Clone)]
+pub struct DesiredComment<'a> {
+    /// The pull request.
+    pub pull_request: PrNumber,
+    /// The word of the marker in the body's first line.
+    pub marker: &'a str,
+    /// The sign-off that the marker names.
+    pub signoff: SignoffKey,
+    /// The head that the marker names.
+    pub head: &'a CommitSha,
+    /// The whole text; its first line is the marker.
+    pub body: &'a str,
+    /// The id under which it was published before.
+    pub remembered: Option<u64>,
+}
+
+/// A comment that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishedComment {
+    /// Its id.
+    pub id: u64,
+    /// Its global id.
+    pub node_id: String,
+    /// Its address for readers.
+    pub url: String,
+    /// Whether anything had to be written.
+    pub written: bool,
+}
+
+/// A verdict comment of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnComment {
+    /// Its id.
+    pub id: u64,
+    /// Its global id.
+    pub node_id: String,
+    /// The sign-off it speaks of.
+    pub signoff: SignoffKey,
+    /// The head it speaks of.
+    pub head: CommitSha,
+    /// Its text.
+    pub body: String,
+    /// Its address for readers.
+    pub url: String,
+}
+
+/// State of a commit status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StatusState {
+    /// Not decided.
+    Pending,
+    /// Fine.
+    Success,
+    /// Not fine.
+    Failure,
+    /// Cannot be judged.
+    Error,
+}
+
+/// The commit status as it should be.
+#[derive(Debug, Clone)]
+pub struct DesiredStatus<'a> {
+    /// The commit.
+    pub sha: &'a CommitSha,
+    /// The context.
+    pub context: &'a str,
+    /// The state.
+    pub state: StatusState,
+    /// At most 140 characters are shown; longer ones are cut.
+    pub description: &'a str,
+    /// Where the details are.
+    pub target_url: Option<&'a str>,
+}
+
+/// What was done about a status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishedStatus {
+    /// Whether it had to be written.
+    pub written: bool,
+    /// Somebody else's status of the same context that ours replaced.
+    pub replaced: Option<Login>,
+}
+
+/// Our reaction to a comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reaction {
+    /// 👍
+    Plus,
+    /// 👎
+    Minus,
+    /// None of ours.
+    None,
+}
+
+/// A check run as it should be.
+#[derive(Debug, Clone)]
+pub struct DesiredCheckRun<'a> {
+    /// The commit.
+    pub head: &'a CommitSha,
+    /// Name.
+    pub name: &'a str,
+    /// Our key for it.
+    pub external_id: &'a str,
+    /// Absent = in progress.
+    pub conclusion: Option<CheckConclusion>,
+    /// Headline.
+    pub title: &'a str,
+    /// Markdown under the headline.
+    pub summary: &'a str,
+    /// More Markdown.
+    pub text: Option<&'a str>,
+    /// Where the details are.
+    pub details_url: Option<&'a str>,
+    /// Notes at lines.
+    pub annotations: &'a [Annotation],
+    /// Buttons, at most three.
+    pub actions: &'a [CheckAction],
+}
+
+/// How a check run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckConclusion {
+    /// Fine.
+    Success,
+    /// Not fine.
+    Failure,
+    /// Neither.
+    Neutral,
+    /// A person has to act.
+    ActionRequired,
+    /// Does not apply.
+    Skipped,
+}
+
+/// How grave an annotation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnnotationLevel {
+    /// For information.
+    Notice,
+    /// To be looked at.
+    Warning,
+    /// Wrong.
+    Failure,
+}
+
+/// A note at a line of a file.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Annotation {
+    /// The path at the head.
+    pub path: String,
+    /// First line, from 1.
+    pub start_line: u64,
+    /// Last line.
+    pub end_line: u64,
+    /// How grave.
+    #[serde(rename = "annotation_level")]
+    pub level: AnnotationLevel,
+    /// The text.
+    pub message: String,
+    /// Its headline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+}
+
+/// A button at a check run.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct CheckAction {
+    /// On the button, at most 20 characters.
+    pub label: String,
+    /// What it does, at most 40 characters.
+    pub description: String,
+    /// Our word for it, at most 20 characters.
+    pub identifier: String,
+}
+
+/// A check run that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishedCheckRun {
+    /// Its id.
+    pub id: u64,
+    /// Whether anything had to be written.
+    pub written: bool,
+}
+
+/// Makes the verdict comment be there.
+///
+/// # Errors
+/// [`GitHubError`]; after an ambiguous one the comment may be there, and the next call finds it.
+pub async fn ensure_comment(_repo: &RepoClient, _wanted: &DesiredComment<'_>) -> Result<PublishedComment, GitHubError> {
+    Err(GitHubError::Config("not yet".into()))
+}
+
+/// Our verdict comments on a pull request, oldest first.
+///
+/// # Errors
+/// [`GitHubError`].
+pub async fn own_verdict_comments(
+    _repo: &RepoClient,
+    _pull_request: PrNumber,
+    _marker: &str,
+) -> Result<Vec<OwnComment>, GitHubError> {
+    Err(GitHubError::Config("not yet".into()))
+}
+
+/// Folds a comment as outdated. One that is folded or gone already is fine.
+///
+/// # Errors
+/// [`GitHubError`].
+pub async fn minimise(_repo: &RepoClient, _node_id: &str) -> Result<(), GitHubError> {
+    Err(GitHubError::Config("not yet".into()))
+}
+
+/// Makes the commit status be the newest of its context.
+///
+/// # Errors
+/// [`GitHubError`].
+pub async fn ensure_status(_repo: &RepoClient, _wanted: &DesiredStatus<'_>) -> Result<PublishedStatus, GitHubError> {
+    Err(GitHubError::Config("not yet".into()))
+}
+
+/// Makes our reaction to a comment be this one. Reactions of people are not touched. Returns whether anything was written.
+///
+/// # Errors
+/// [`GitHubError`]. A comment that is gone is an error [`GitHubError::NotFound`].
+pub async fn ensure_reaction(_repo: &RepoClient, _comment_id: u64, _wanted: Reaction) -> Result<bool, GitHubError> {
+    Err(GitHubError::Config("not yet".into()))
+}
+
+/// Makes the check run be there.
+///
+/// # Errors
+/// [`GitHubError`].
+pub async fn ensure_check_run(
+    _repo: &RepoClient,
+    _wanted: &DesiredCheckRun<'_>,
+) -> Result<PublishedCheckRun, GitHubError> {
+    Err(GitHubError::Config("not yet".into()))
+}
