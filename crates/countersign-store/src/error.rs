@@ -150,9 +150,8 @@ impl From<sqlx::Error> for StoreError {
             | sqlx::Error::WorkerCrashed => Kind::Unavailable,
             sqlx::Error::Database(database) => match database.code().as_deref().unwrap_or_default() {
                 // Too many connections, out of disk or memory, administrator's shutdown, recovery, crash, read-only standby.
-                "53000" | "53100" | "53200" | "53300" | "57P01" | "57P02" | "57P03" | "57P05" | "25006" | "25P03" => {
-                    Kind::Unavailable
-                }
+                "53000" | "55000" | "53100" | "53200" | "53300" | "57P01" | "57P02" | "57P03" | "57P05" | "25006"
+                | "25P03" => Kind::Unavailable,
                 code if code.starts_with("08") || code.starts_with("58") => Kind::Unavailable,
                 "57014" | "55P03" => Kind::TimedOut,
                 "40001" | "40P01" => Kind::Collision,

@@ -95,3 +95,9 @@ impl Store {
         })
     }
 }
+
+/// Differs where any step differs.
+#[cfg(feature = "testing")]
+pub(crate) fn fingerprint() -> Vec<u8> {
+    MIGRATOR.iter().flat_map(|step| step.checksum.iter().copied()).collect()
+}

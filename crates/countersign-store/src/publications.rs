@@ -368,7 +368,7 @@ impl Store {
         let mut transaction = self.pool().begin().await?;
         hold(&mut transaction, lock.kind(), lock.key(), lock.lease_no()).await?;
         let wait: Option<f64> = sqlx::query_scalar(
-            "SELECT extract(epoch FROM greatest(interval '0', min(next_attempt_at) - now()))::float8 FROM publications
+            "SELECT extract(epoch FROM min(greatest(next_attempt_at, now())) - now())::float8 FROM publications
              WHERE repository = $1 AND pull_request = $2 AND state = 'pending'",
         )
         .bind(lock.repository())

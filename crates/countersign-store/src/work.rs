@@ -309,7 +309,7 @@ const CLAIM: &str = "
     ),
     turns AS (
         INSERT INTO repository_turns (repository, served_at)
-        SELECT DISTINCT repository, clock_timestamp() FROM claimed
+        SELECT repository, clock_timestamp() FROM claimed GROUP BY repository
         ON CONFLICT (repository) DO UPDATE SET served_at = excluded.served_at
     )
     SELECT * FROM claimed ORDER BY kind, key";
