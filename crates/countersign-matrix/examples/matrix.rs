@@ -145,6 +145,70 @@ fn main() -> Result<(), Failure> {
                 out.flush()?;
             }
         }
+        // What the changelog selects: lines "base head [options]" on standard input, one JSON line each. Options are
+        // any of trim, all-evals, evals-only.
+        ("select", []) => {
+            for line in std::io::stdin().lock().lines() {
+                let line = line?;
+                let words: Vec<&str> = line.split_whitespace().collect();
+                let [base, head, options @ ..] = &words[..] else { return Err("base head [options]".into()) };
+                let options = SelectOptions {
+                    trim: options.contains(&"trim"),
+                    all_evals: options.contains(&"all-evals"),
+                    evals_only: options.contains(&"evals-only"),
+                };
+                let (base, head) = (Tree::at(&git, base), Tree::at(&git, head));
+                let text = |tree: &Tree| tree.read(&layout.changelog).unwrap_or_else(|| Arc::from(""));
+                let answer = added_items(&layout.changelog, &text(&base), &text(&head)).and_then(|items| {
+                    let base = items.iter().any(|item| item.append_only).then(|| Configs::read(&base, layout, rules));
+                    let head = Configs::read(&head, layout, rules);
+                    select(&layout.changelog, &items, &head, base.as_ref(), rules, options)
+                });
+                let answer = match answer {
+                    Ok(selection) => {
+                        let mut buckets = buckets_json(&selection, rules);
+                        buckets["jobs"] = selection.rows().map(|row| job_name(row, rules)).collect::<Vec<_>>().into();
+                        buckets
+                    }
+                    Err(problems) => show(&Err(problems), false),
+                };
+                writeln!(out, "{answer}")?;
+                out.flush()?;
+            }
+        }
+        // The difference of two revisions, and the entries that the change affects.
+        ("diff", [base, head, format]) => {
+            let (base_tree, head_tree) = (Tree::at(&git, base), Tree::at(&git, head));
+            let (old, new) =
+                (Configs::read(&base_tree, layout, rules), Configs::read(&head_tree, layout, rules));
+            let format = match format.as_str() {
+                "json" => Format::Json,
+                "csv" => Format::Csv,
+                _ => Format::Text,
+            };
+            let rows = full_sweep(&old, rules, EvalMode::Marked).and_then(|old| {
+                full_sweep(&new, rules, EvalMode::Marked).map(|new| diff(&old, &new))
+            });
+            match rows {
+                Ok(diff) => write!(out, "{}", diff_report(&diff, rules, format))?,
+                Err(problems) => write!(out, "{}", problems_report(&problems, format))?,
+            }
+            let changed = git.lines(&["diff", "--name-only", "--no-renames", base, head])?;
+            let (base, head) =
+                (Revision { configs: &old, files: &base_tree }, Revision { configs: &new, files: &head_tree });
+            for entry in affected(base, head, &changed, &[], layout, rules) {
+                writeln!(out, "affected {}: {}", entry.key, serde_json::to_string(&entry.reasons)?)?;
+            }
+        }
+        // How every entry of a revision resolves to files.
+        ("resolve", [revision]) => {
+            let tree = Tree::at(&git, revision);
+            let configs = Configs::read(&tree, layout, rules);
+            for entry in &configs.masters.entries {
+                let found = resolve(entry, &configs.runners, &tree, layout, rules);
+                writeln!(out, "{}", serde_json::json!({"key": &*entry.head.key, "multi": entry.head.multi_node, "files": found}))?;
+            }
+        }
         // Wall time of reading and expanding a revision, in milliseconds.
         ("time", [revision, runs]) => {
             let tree = Tree::at(&git, revision);
@@ -165,7 +229,7 @@ fn main() -> Result<(), Failure> {
             times.sort_by(f64::total_cmp);
             writeln!(out, "{count} rows: median {:.1} ms, best {:.1} ms", times[times.len() / 2], times[0])?;
         }
-        _ => return Err("commands: rows, serve, time".into()),
+        _ => return Err("commands: rows, serve, select, diff, resolve, time".into()),
     }
     out.flush()?;
     Ok(())

@@ -1,0 +1,156 @@
+//! Which entries a change touches, and how: by their own text, through the files they run, or because a changelog item
+//! names them. Values are compared as parsed: comments, order and style never count.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use countersign_yaml::{Node, Value};
+use serde::Serialize;
+
+use crate::files::Files;
+use crate::read::{Configs, Hardware};
+use crate::resolve::{FileRole, resolve};
+use crate::rules::{Layout, MatrixRules};
+use crate::select::SelectedEntry;
+
+/// Why an entry is affected.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "reason")]
+pub enum Reason {
+    /// Only the head has it.
+    Added,
+    /// Only the base has it.
+    Removed,
+    /// Its parsed value differs.
+    Changed {
+        /// The fields that differ, for example `image` or `scenarios.fixed-seq-len`.
+        fields: Vec<String>,
+    },
+    /// The facts about its runner's machines differ.
+    Hardware,
+    /// A file that it uses is among the changed ones.
+    File {
+        /// As what.
+        role: FileRole,
+        /// Which.
+        path: String,
+    },
+    /// A new changelog item selects it.
+    Changelog {
+        /// The line of the item.
+        line: u32,
+    },
+}
+
+/// An affected entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AffectedEntry {
+    /// The entry's key.
+    pub key: Arc<str>,
+    /// Why, sorted.
+    pub reasons: Vec<Reason>,
+}
+
+/// One revision, for [`affected`].
+#[derive(Clone, Copy)]
+pub struct Revision<'r> {
+    /// What the generator reads of it.
+    pub configs: &'r Configs,
+    /// Its files.
+    pub files: &'r dyn Files,
+}
+
+/// Every entry that a change touches, sorted by key.
+///
+/// `changed` are the paths that differ between the two revisions; a rename gives both paths. `selected` are the entries
+/// that new changelog items select, see [`crate::select`].
+#[must_use]
+pub fn affected(
+    base: Revision<'_>,
+    head: Revision<'_>,
+    changed: &[String],
+    selected: &[SelectedEntry],
+    layout: &Layout,
+    rules: &MatrixRules,
+) -> Vec<AffectedEntry> {
+    let mut reasons: BTreeMap<Arc<str>, Vec<Reason>> = BTreeMap::new();
+    for entry in &head.configs.masters.entries {
+        let key = &entry.head.key;
+        match base.configs.masters.get(key) {
+            Some(old) if old.raw.same_value(&entry.raw) => {}
+            Some(old) => {
+                let fields = changed_fields(&old.raw, &entry.raw);
+                reasons.entry(key.clone()).or_default().push(Reason::Changed { fields });
+            }
+            // An entry that the base has but that cannot be read there is changed in a way that cannot be told.
+            None if base.configs.masters.has_key(key) => {
+                reasons.entry(key.clone()).or_default().push(Reason::Changed { fields: Vec::new() });
+            }
+            None => reasons.entry(key.clone()).or_default().push(Reason::Added),
+        }
+        let facts = |configs: &Configs| configs.runners.hardware.get(&*entry.head.runner).copied();
+        let (before, after): (Option<Hardware>, Option<Hardware>) = (facts(base.configs), facts(head.configs));
+        if before != after {
+            reasons.entry(key.clone()).or_default().push(Reason::Hardware);
+        }
+    }
+    for entry in &base.configs.masters.entries {
+        if !head.configs.masters.has_key(&entry.head.key) {
+            reasons.entry(entry.head.key.clone()).or_default().push(Reason::Removed);
+        }
+    }
+    if !changed.is_empty() {
+        // A script that the change deletes is found from the base, one that it adds from the head.
+        for revision in [base, head] {
+            for entry in &revision.configs.masters.entries {
+                let resolution = resolve(entry, &revision.configs.runners, revision.files, layout, rules);
+                for path in changed {
+                    if let Some(role) = resolution.uses(path) {
+                        let reason = Reason::File { role, path: path.clone() };
+                        reasons.entry(entry.head.key.clone()).or_default().push(reason);
+                    }
+                }
+            }
+        }
+    }
+    for selected in selected {
+        reasons.entry(selected.key.clone()).or_default().push(Reason::Changelog { line: selected.line });
+    }
+    reasons
+        .into_iter()
+        .map(|(key, mut reasons)| {
+            reasons.sort();
+            reasons.dedup();
+            AffectedEntry { key, reasons }
+        })
+        .collect()
+}
+
+/// The fields of an entry that differ; scenarios are told apart.
+#[must_use]
+pub fn changed_fields(old: &Node, new: &Node) -> Vec<String> {
+    fn collect(prefix: &str, old: &Node, new: &Node, out: &mut Vec<String>) {
+        let (Value::Map(old_map), Value::Map(new_map)) = (&old.value, &new.value) else {
+            out.push(prefix.to_owned());
+            return;
+        };
+        let mut keys: Vec<String> =
+            old_map.iter().chain(new_map.iter()).map(|(key, _)| key.scalar_text()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+            match (old_map.get(&key), new_map.get(&key)) {
+                (Some(before), Some(after)) if before.same_value(after) => {}
+                (Some(before), Some(after)) if before.as_map().is_some() && after.as_map().is_some() => {
+                    collect(&path, before, after, out);
+                }
+                (None, None) => {}
+                _ => out.push(path),
+            }
+        }
+    }
+    let mut out = Vec::new();
+    collect("", old, new, &mut out);
+    out
+}

@@ -1,0 +1,266 @@
+//! Which lines a text adds to another, as `git diff` shows them. The repository's tool selects what to sweep from the
+//! added lines of the changelog's textual diff (domain guide 4.1, 7.2 A), so an inserted block must come out with the
+//! same first line as git would give it, not rotated into its neighbours.
+
+/// What changed, in lines of the two texts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct LineDiff {
+    /// Indexes of lines of the old text that are gone.
+    pub(crate) deleted: Vec<usize>,
+    /// Indexes of lines of the new text that are new.
+    pub(crate) added: Vec<usize>,
+}
+
+/// The work that is spent on finding the smallest difference: cells of a table of old by new lines.
+const MOST_CELLS: usize = 4_000_000;
+
+/// Compares two texts; `None` where they differ in so much that the smallest difference is not worth finding.
+pub(crate) fn compare(old: &[&str], new: &[&str]) -> Option<LineDiff> {
+    let prefix = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let (old_rest, new_rest) = (&old[prefix..], &new[prefix..]);
+    let suffix = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
+    let (old_middle, new_middle) = (&old_rest[..old_rest.len() - suffix], &new_rest[..new_rest.len() - suffix]);
+    let (kept_old, kept_new) = common(old_middle, new_middle)?;
+    let mark = |total: usize, middle: usize, kept: &[bool]| {
+        let mut changed = vec![false; total];
+        for (at, kept) in kept.iter().enumerate().take(middle) {
+            changed[prefix + at] = !kept;
+        }
+        changed
+    };
+    let deleted = mark(old.len(), old_middle.len(), &kept_old);
+    let mut added = mark(new.len(), new_middle.len(), &kept_new);
+    // Groups are only moved where nothing is deleted: beside deletions git keeps insertion and deletion together.
+    if !deleted.contains(&true) {
+        slide(new, &mut added);
+    }
+    let indexes = |flags: &[bool]| flags.iter().enumerate().filter(|(_, flag)| **flag).map(|(at, _)| at).collect();
+    Some(LineDiff { deleted: indexes(&deleted), added: indexes(&added) })
+}
+
+/// Which lines of either side belong to a longest common subsequence.
+fn common(old: &[&str], new: &[&str]) -> Option<(Vec<bool>, Vec<bool>)> {
+    let (mut kept_old, mut kept_new) = (vec![false; old.len()], vec![false; new.len()]);
+    if old.is_empty() || new.is_empty() {
+        return Some((kept_old, kept_new));
+    }
+    let width = new.len() + 1;
+    let cells = (old.len() + 1).checked_mul(width).filter(|cells| *cells <= MOST_CELLS)?;
+    let mut length = vec![0_u32; cells];
+    for i in (0..old.len()).rev() {
+        for j in (0..new.len()).rev() {
+            length[i * width + j] = if old[i] == new[j] {
+                length[(i + 1) * width + j + 1] + 1
+            } else {
+                length[(i + 1) * width + j].max(length[i * width + j + 1])
+            };
+        }
+    }
+    let (mut i, mut j) = (0, 0);
+    while i < old.len() && j < new.len() {
+        if old[i] == new[j] {
+            kept_old[i] = true;
+            kept_new[j] = true;
+            i += 1;
+            j += 1;
+        } else if length[(i + 1) * width + j] >= length[i * width + j + 1] {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    Some((kept_old, kept_new))
+}
+
+/// Moves each group of added lines, where it can be moved, to where git puts it: the split with the least indentation,
+/// preferring blank lines around it (git's indent heuristic, on by default since 2.14).
+fn slide(lines: &[&str], added: &mut [bool]) {
+    let mut at = 0;
+    while at < added.len() {
+        if !added[at] {
+            at += 1;
+            continue;
+        }
+        let mut start = at;
+        let mut end = at + added[at..].iter().take_while(|flag| **flag).count();
+        // Up as far as possible, swallowing groups that are met; then down as far as possible.
+        loop {
+            let size = end - start;
+            while start > 0 && lines[start - 1] == lines[end - 1] {
+                start -= 1;
+                end -= 1;
+                added[start] = true;
+                added[end] = false;
+                while start > 0 && added[start - 1] {
+                    start -= 1;
+                }
+            }
+            let earliest_end = end;
+            while end < lines.len() && lines[start] == lines[end] {
+                added[start] = false;
+                added[end] = true;
+                start += 1;
+                end += 1;
+                while end < added.len() && added[end] {
+                    end += 1;
+                }
+            }
+            if end - start == size {
+                settle(lines, added, start, end, earliest_end);
+                break;
+            }
+        }
+        at = end;
+    }
+}
+
+/// The most positions that are tried, as in git.
+const MOST_SLIDING: usize = 100;
+
+fn settle(lines: &[&str], added: &mut [bool], start: usize, end: usize, earliest_end: usize) {
+    if end == earliest_end {
+        return;
+    }
+    let size = end - start;
+    let lowest = earliest_end.max(end.saturating_sub(size + 1)).max(end.saturating_sub(MOST_SLIDING));
+    let mut best: Option<(Score, usize)> = None;
+    for shift in lowest..=end {
+        let mut score = Score::default();
+        score.add(&split_at(lines, shift));
+        score.add(&split_at(lines, shift - size));
+        if best.as_ref().is_none_or(|(least, _)| score.against(least) <= 0) {
+            best = Some((score, shift));
+        }
+    }
+    let Some((_, shift)) = best else { return };
+    added[start..end].fill(false);
+    added[shift - size..shift].fill(true);
+}
+
+/// The surroundings of a split between two lines.
+struct Split {
+    at_end: bool,
+    indent: Option<i64>,
+    blank_before: i64,
+    indent_before: Option<i64>,
+    blank_after: i64,
+    indent_after: Option<i64>,
+}
+
+const MOST_BLANKS: i64 = 20;
+
+fn split_at(lines: &[&str], split: usize) -> Split {
+    let look = |lines: &mut dyn Iterator<Item = &&str>| {
+        let mut blanks = 0;
+        for line in lines {
+            if let Some(indent) = indent_of(line) {
+                return (blanks, Some(indent));
+            }
+            blanks += 1;
+            if blanks == MOST_BLANKS {
+                return (blanks, Some(0));
+            }
+        }
+        (blanks, None)
+    };
+    let (blank_before, indent_before) = look(&mut lines[..split].iter().rev());
+    let (blank_after, indent_after) = look(&mut lines.iter().skip(split + 1));
+    Split {
+        at_end: split >= lines.len(),
+        indent: lines.get(split).and_then(|line| indent_of(line)),
+        blank_before,
+        indent_before,
+        blank_after,
+        indent_after,
+    }
+}
+
+/// Columns of white space before the first other character; `None` for a blank line.
+fn indent_of(line: &str) -> Option<i64> {
+    let mut indent = 0;
+    for byte in line.bytes() {
+        match byte {
+            b' ' => indent += 1,
+            b'\t' => indent += 8 - indent % 8,
+            b'\n' | b'\r' | 0x0b | 0x0c => {}
+            _ => return Some(indent),
+        }
+        if indent >= 200 {
+            return Some(200);
+        }
+    }
+    None
+}
+
+/// How bad a position is: first by indentation, then by penalties. The weights are git's.
+#[derive(Default)]
+struct Score {
+    indent: i64,
+    penalty: i64,
+}
+
+impl Score {
+    fn add(&mut self, split: &Split) {
+        if split.indent_before.is_none() && split.blank_before == 0 {
+            self.penalty += 1;
+        }
+        if split.at_end {
+            self.penalty += 21;
+        }
+        let blank_after = if split.indent.is_none() { 1 + split.blank_after } else { 0 };
+        let blanks = split.blank_before + blank_after;
+        self.penalty += 6 * blank_after - 30 * blanks;
+        let any = blanks != 0;
+        let indent = split.indent.or(split.indent_after);
+        self.indent += indent.unwrap_or(-1);
+        let (Some(indent), Some(before)) = (indent, split.indent_before) else { return };
+        if indent > before {
+            self.penalty += if any { 10 } else { -4 };
+        } else if indent < before {
+            let outdent = split.indent_after.is_some_and(|after| after > indent);
+            self.penalty += match (outdent, any) {
+                (true, true) | (false, true) => 17,
+                (true, false) => 24,
+                (false, false) => 23,
+            };
+        }
+    }
+
+    fn against(&self, other: &Score) -> i64 {
+        60 * (self.indent - other.indent).signum() + self.penalty - other.penalty
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(old: &str, new: &str) -> String {
+        let (old, new): (Vec<&str>, Vec<&str>) =
+            (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
+        let diff = compare(&old, &new).expect("small");
+        diff.added.iter().map(|at| new[*at]).collect()
+    }
+
+    #[test]
+    fn an_inserted_item_is_not_rotated_into_the_next_one() {
+        let old = "- config-keys:\n    - a\n  pr-link: 1\n\n- config-keys:\n    - b\n  pr-link: 2\n";
+        let new = "- config-keys:\n    - a\n  pr-link: 1\n\n- config-keys:\n    - c\n  pr-link: 3\n\n- config-keys:\n    - b\n  pr-link: 2\n";
+        assert_eq!(added(old, new), "- config-keys:\n    - c\n  pr-link: 3\n\n");
+    }
+
+    #[test]
+    fn an_appended_item_that_ends_like_the_last_one_stays_whole() {
+        let old = "- config-keys:\n    - a\n  pr-link: X\n";
+        let new = "- config-keys:\n    - a\n  pr-link: X\n\n- config-keys:\n    - b\n  pr-link: X\n";
+        assert_eq!(added(old, new), "\n- config-keys:\n    - b\n  pr-link: X\n");
+    }
+
+    #[test]
+    fn deletions_are_found_even_where_lines_are_added() {
+        let old = ["a\n", "b\n", "c\n"];
+        let new = ["a\n", "x\n", "c\n", "d\n"];
+        let diff = compare(&old, &new).expect("small");
+        assert_eq!((diff.deleted, diff.added), (vec![1], vec![1, 3]));
+    }
+}
