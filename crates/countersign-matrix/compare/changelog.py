@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Compares the changelog selection with the repository's own tool, over pairs of base and head.
+
+    changelog.py <matrix-binary> <policy.yaml> <git-dir> <scratch> [--tool own|<revision>] [--options "a b;c"]
+
+Pairs come on standard input, one "base head" a line. The reference is `process_changelog.py` of the head revision
+(`own`) or of one fixed revision, run as a program beside the head's configs, with the generator of the same revision.
+Every bucket must hold the same rows in the same order; our rows first pass through the tool's own output model, which
+fills in the fields that it adds. Needs PyYAML and pydantic in the Python that runs this. What is fetched stays in
+<scratch>.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+BUCKETS = ["evals", "agentic_evals", "multinode_evals", "multinode_agentic_evals"]
+DUMP = """
+import json, sys
+from matrix_logic.validation import ChangelogMatrixEntry
+known = set(ChangelogMatrixEntry.model_fields)
+data = {key: value for key, value in json.load(sys.stdin).items() if key in known}
+data["changelog_metadata"] = {"base_ref": "", "head_ref": "", "entries": []}
+print(ChangelogMatrixEntry.model_validate(data).model_dump_json(by_alias=True, exclude_none=True))
+"""
+FAST = """
+import yaml
+yaml.safe_load = lambda stream: yaml.load(stream, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+"""
+
+
+def git(directory, *args):
+    return subprocess.run(["git", f"--git-dir={directory}", *args], check=True, capture_output=True).stdout
+
+
+def extract(directory, revision, paths, place):
+    archive = git(directory, "archive", revision, "--", *paths)
+    subprocess.run(["tar", "-x", "-C", str(place)], input=archive, check=True)
+
+
+class Tool:
+    def __init__(self, options):
+        self.options, self.scratch = options, pathlib.Path(options.scratch).resolve()
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        commands = self.scratch / "bin"
+        commands.mkdir(exist_ok=True)
+        python = commands / "python3"
+        python.unlink(missing_ok=True)
+        python.symlink_to(sys.executable)
+        fast = self.scratch / "fast"
+        fast.mkdir(exist_ok=True)
+        (fast / "sitecustomize.py").write_text(FAST)
+        site = next(path for path in sys.path if path.endswith("site-packages"))
+        self.environment = {
+            **os.environ,
+            "PATH": f"{commands}:{os.environ['PATH']}",
+            "PYTHONPATH": f"{fast}:{site}",
+            "GIT_DIR": str(pathlib.Path(options.git_dir).resolve()),
+            "GIT_WORK_TREE": str(self.scratch / "tree"),
+        }
+
+    def prepare(self, head):
+        self.tree = self.scratch / "tree"
+        shutil.rmtree(self.tree, ignore_errors=True)
+        self.tree.mkdir()
+        extract(self.options.git_dir, head, ["configs", "perf-changelog.yaml"], self.tree)
+        extract(self.options.git_dir, head if self.options.tool == "own" else self.options.tool, ["utils"], self.tree)
+
+    def python(self, arguments, text=None):
+        return subprocess.run([sys.executable, *arguments], cwd=self.tree, input=text, capture_output=True, text=True,
+                              env=self.environment)
+
+    def select(self, base, head, flags):
+        done = self.python(["utils/process_changelog.py", "--changelog-file", "perf-changelog.yaml", "--base-ref",
+                            base, "--head-ref", head, *flags])
+        if done.returncode:
+            lines = (done.stderr.strip() or "no message").splitlines()
+            return None, " | ".join(lines[-3:])[:300]
+        return json.loads(done.stdout), None
+
+    def dump(self, answer):
+        place = self.tree / "utils" / "dump_for_comparison.py"
+        place.write_text(DUMP)
+        done = self.python([str(place)], json.dumps(answer))
+        if done.returncode:
+            raise RuntimeError(done.stderr[-600:])
+        return json.loads(done.stdout)
+
+
+def buckets(answer):
+    found = {f"{kind}.{name}": rows for kind in ("single_node", "multi_node") for name, rows in answer[kind].items()}
+    return {**found, **{name: answer[name] for name in BUCKETS if answer.get(name)}}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("binary", "policy", "git_dir", "scratch"):
+        parser.add_argument(name)
+    parser.add_argument("--tool", default="own")
+    parser.add_argument("--options", default="", help="sets of trim, all-evals, evals-only; sets separated by `;`")
+    options = parser.parse_args()
+    tool = Tool(options)
+    ours = subprocess.Popen([options.binary, options.policy, options.git_dir, "select"], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True)
+    counts, rows, seconds = collections.Counter(), 0, 0.0
+    for line in sys.stdin:
+        base, head = line.split()
+        tool.prepare(head)
+        for flags in options.options.split(";"):
+            ours.stdin.write(f"{base} {head} {flags}\n")
+            ours.stdin.flush()
+            answer = json.loads(ours.stdout.readline())
+            started = time.perf_counter()
+            names = {"trim": "--trim-conc", "all-evals": "--all-evals", "evals-only": "--evals-only"}
+            theirs, refusal = tool.select(base, head, [names[flag] for flag in flags.split()])
+            seconds += time.perf_counter() - started
+            if "problems" in answer or theirs is None:
+                outcome = ("both refuse" if "problems" in answer and theirs is None
+                           else "only the tool refuses" if theirs is None else "only we refuse")
+            else:
+                mine, reference = buckets(tool.dump(answer)), buckets(theirs)
+                outcome = "identical" if mine == reference else "differ"
+                rows += sum(map(len, reference.values()))
+            counts[f"{flags or 'plain'}: {outcome}"] += 1
+            if outcome == "both refuse":
+                print(f"{head[:12]} {flags} both refuse: ours {answer['problems'][:1]}, tool {refusal}")
+            elif outcome != "identical":
+                print(f"{head[:12]} {flags} {outcome}: {answer.get('problems', [])[:2]} {refusal or ''}")
+                if outcome == "differ":
+                    for name in sorted(mine.keys() | reference.keys()):
+                        left, right = mine.get(name, []), reference.get(name, [])
+                        if left != right:
+                            print(f"   {name}: ours {len(left)}, tool {len(right)}")
+                            for a, b in zip(left, right):
+                                if a != b:
+                                    print(f"      ours {json.dumps(a)[:900]}\n      tool {json.dumps(b)[:900]}")
+                                    break
+    print(json.dumps({"rows": rows, "tool seconds": round(seconds, 1), **dict(sorted(counts.items()))}, indent=1))
+
+
+main()
