@@ -18,7 +18,7 @@ pub enum Retry {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GitHubError {
     /// There is no such thing, or we may not know of it.
-    #[error("GitHub has no {what}, or the App may not see it")]
+    #[error("{what} is not on GitHub, or the App may not see it")]
     NotFound {
         /// What was asked for.
         what: String,

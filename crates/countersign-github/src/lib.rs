@@ -2,11 +2,15 @@
 
 pub mod client;
 pub mod config;
+
+mod calls;
 pub mod error;
 pub mod gather;
 pub mod info;
 pub mod publish;
+mod store;
 pub mod webhook;
+mod wire;
 
 pub use client::{App, RepoClient};
 pub use config::{AppConfig, Limits, Time, Timeouts};

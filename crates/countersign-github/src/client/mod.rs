@@ -1,102 +1,51 @@
 //! The App, its installations, and calls in a repository's name.
 
+mod app;
+pub(crate) mod hub;
+mod repo;
+mod thread;
+
+use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use chrono::{DateTime, Utc};
-use countersign_core::{CommitSha, PrNumber, RepoName};
+use countersign_core::RepoName;
+use serde::de::DeserializeOwned;
 
-use crate::config::AppConfig;
+use crate::calls::pages::Page;
+use crate::calls::{Answer, Call, Tally, join};
 use crate::error::GitHubError;
-use crate::info::{FailedDelivery, Grants, Identity, PullInfo, Skew, ThreadItem};
+use crate::gather::GatherStats;
+use hub::{Hub, Who};
 
 /// The App: cheap to clone, one for a process.
-#[derive(Debug, Clone)]
-pub struct App(Arc<AppConfig>);
+#[derive(Clone)]
+pub struct App {
+    pub(crate) hub: Arc<Hub>,
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App")
+            .field("id", &self.hub.config.app_id)
+            .finish_non_exhaustive()
+    }
+}
 
 /// Calls in the name of the installation that holds one repository: cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct RepoClient {
-    #[expect(dead_code)]
-    app: App,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) who: Who,
     name: RepoName,
+    tally: Arc<Tally>,
 }
 
-fn not_yet<T>() -> Result<T, GitHubError> {
-    Err(GitHubError::Config("not yet".into()))
-}
-
-impl App {
-    /// Reads the key. Calls nothing.
-    ///
-    /// # Errors
-    /// [`GitHubError::Config`] when the key or the address is unusable.
-    pub fn new(config: AppConfig) -> Result<Self, GitHubError> {
-        Ok(Self(Arc::new(config)))
-    }
-
-    /// Who the App is; asked once.
-    ///
-    /// # Errors
-    /// [`GitHubError`].
-    pub async fn identity(&self) -> Result<Identity, GitHubError> {
-        not_yet()
-    }
-
-    /// The client of a repository.
-    ///
-    /// # Errors
-    /// [`GitHubError::NotFound`] when the App is not installed there.
-    pub async fn repository(&self, _name: &RepoName) -> Result<RepoClient, GitHubError> {
-        not_yet()
-    }
-
-    /// All repositories that the App is installed on.
-    ///
-    /// # Errors
-    /// [`GitHubError`].
-    pub async fn repositories(&self) -> Result<Vec<RepoName>, GitHubError> {
-        not_yet()
-    }
-
-    /// Forgets where the App is installed; to be called on `installation` events.
-    pub fn forget_installations(&self) {}
-
-    /// What the App asks for.
-    ///
-    /// # Errors
-    /// [`GitHubError`].
-    pub async fn grants(&self) -> Result<Grants, GitHubError> {
-        not_yet()
-    }
-
-    /// What was granted for a repository.
-    ///
-    /// # Errors
-    /// [`GitHubError`].
-    pub async fn installation_grants(&self, _name: &RepoName) -> Result<Grants, GitHubError> {
-        not_yet()
-    }
-
-    /// GitHub's clock against ours, once anything was answered.
-    #[must_use]
-    pub fn skew(&self) -> Option<Skew> {
-        None
-    }
-
-    /// Deliveries since a time of which no attempt got through.
-    ///
-    /// # Errors
-    /// [`GitHubError`].
-    pub async fn failed_deliveries(&self, _since: DateTime<Utc>) -> Result<Vec<FailedDelivery>, GitHubError> {
-        not_yet()
-    }
-
-    /// Asks GitHub to deliver again.
-    ///
-    /// # Errors
-    /// [`GitHubError`].
-    pub async fn redeliver(&self, _id: u64) -> Result<(), GitHubError> {
-        not_yet()
+impl fmt::Debug for RepoClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RepoClient")
+            .field("name", &self.name.as_str())
+            .finish_non_exhaustive()
     }
 }
 
@@ -107,43 +56,51 @@ impl RepoClient {
         &self.name
     }
 
-    /// A pull request.
-    ///
-    /// # Errors
-    /// [`GitHubError`].
-    pub async fn pull_request(&self, _number: PrNumber) -> Result<PullInfo, GitHubError> {
-        not_yet()
+    /// The same client with a count of its own.
+    pub(crate) fn counted(&self) -> Self {
+        Self {
+            tally: Arc::new(Tally::default()),
+            ..self.clone()
+        }
     }
 
-    /// All open pull requests.
-    ///
-    /// # Errors
-    /// [`GitHubError`].
-    pub async fn list_open_pull_requests(&self) -> Result<Vec<PullInfo>, GitHubError> {
-        not_yet()
+    /// What was called through this client and its clones since it was counted.
+    pub(crate) fn stats(&self) -> GatherStats {
+        let tally = &self.tally;
+        GatherStats {
+            calls: tally.calls.load(Ordering::Relaxed),
+            not_modified: tally.not_modified.load(Ordering::Relaxed),
+            downloads: tally.downloads.load(Ordering::Relaxed),
+        }
     }
 
-    /// Every text of a pull request: comments, reviews, inline comments; oldest first.
-    ///
-    /// # Errors
-    /// [`GitHubError`].
-    pub async fn thread(&self, _number: PrNumber) -> Result<Vec<ThreadItem>, GitHubError> {
-        not_yet()
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
     }
 
-    /// One comment of a conversation, and the number of its issue or pull request.
-    ///
-    /// # Errors
-    /// [`GitHubError`].
-    pub async fn issue_comment(&self, _id: u64) -> Result<(ThreadItem, u64), GitHubError> {
-        not_yet()
+    /// Another repository, read with the same credentials: public ones only, as GitHub sees to.
+    pub(crate) fn other(&self, name: RepoName) -> Self {
+        Self { name, ..self.clone() }
     }
 
-    /// Pull requests that contain a commit.
-    ///
-    /// # Errors
-    /// [`GitHubError`].
-    pub async fn pull_requests_for_commit(&self, _sha: &CommitSha) -> Result<Vec<PullInfo>, GitHubError> {
-        not_yet()
+    /// A path below the repository's.
+    pub(crate) fn path<'a>(&'a self, rest: impl IntoIterator<Item = &'a str>) -> String {
+        join(["repos", self.name.as_str()].into_iter().chain(rest))
+    }
+
+    pub(crate) async fn send(&self, call: &Call) -> Result<Answer, GitHubError> {
+        self.hub.send(&self.who, call, &self.tally).await
+    }
+
+    pub(crate) async fn read<T: DeserializeOwned>(&self, call: &Call) -> Result<T, GitHubError> {
+        self.send(call).await?.decode(&call.what)
+    }
+
+    pub(crate) async fn list<P: Page>(&self, call: &Call) -> Result<Vec<P::Item>, GitHubError> {
+        self.hub.list::<P>(&self.who, call, &self.tally).await
+    }
+
+    pub(crate) async fn list_up_to<P: Page>(&self, call: &Call, pages: u32) -> Result<Vec<P::Item>, GitHubError> {
+        self.hub.list_up_to::<P>(&self.who, call, pages, &self.tally).await
     }
 }
