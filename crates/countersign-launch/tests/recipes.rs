@@ -1,4 +1,5 @@
 //! Recipes of all flavours, small and invented (domain guide 19.3), and the real ones where a clone is at hand.
+#![allow(clippy::unwrap_used)]
 
 use countersign_launch::recipe::{self, Injected, Injection, InjectorKind, RecipeError, RecipeOptions, TableInput};
 use countersign_launch::{Acceptance, ChatTemplate, Engine, Fact, Launch, Role, Source};

@@ -1,4 +1,5 @@
 //! Upstream readers and the comparison, on invented pages of the shapes that occur.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 

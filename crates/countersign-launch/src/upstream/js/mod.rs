@@ -3,6 +3,7 @@
 mod ast;
 mod builtins;
 mod eval;
+mod flow;
 mod value;
 mod widget;
 

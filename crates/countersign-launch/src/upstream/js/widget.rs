@@ -56,7 +56,7 @@ pub(crate) fn read_snippet(text: &str) -> Snippet {
             read_cells(&value, &cells, &mut out);
         }
         if find_generator(&value).is_some() {
-            generate(&mut machine, &[value.clone()], &mut out);
+            generate(&mut machine, std::slice::from_ref(&value), &mut out);
         }
         if let Val::Func(closure) = &value
             && name.starts_with(|c: char| c.is_ascii_uppercase())
