@@ -209,19 +209,19 @@ fn about(entry: &Entry, topics: &Topics, cues: &[Phrase]) -> Option<(bool, bool)
     let words = text::tokens(&entry.text);
     let rare = |list: &[String]| topics.rare.iter().filter(|r| list.contains(r)).count() >= 2;
     let talks = |list: &[String]| text::earliest(&topics.phrases, list).is_some() || rare(list);
-    let lead = talks(&under) || talks(words.get(..LEAD).unwrap_or(&words));
-    if lead {
-        let reason = text::earliest(cues, &words).is_some() || text::earliest(cues, &under).is_some();
-        return Some((true, reason));
+    // A topic's own words give no reason.
+    let reasons = |list: &[String]| text::earliest(cues, &text::without(&topics.phrases, list)).is_some();
+    let under_reason = reasons(&under);
+    if talks(&under) || talks(words.get(..LEAD).unwrap_or(&words)) {
+        return Some((true, under_reason || reasons(&words)));
     }
     if !talks(&words) {
         return None;
     }
     // A mention in passing counts only in a sentence that gives a reason, or under a line that does.
-    let under_reason = text::earliest(cues, &under).is_some();
     let sentence = |s: &str| {
         let words = text::tokens(s);
-        talks(&words) && (under_reason || text::earliest(cues, &words).is_some())
+        talks(&words) && (under_reason || reasons(&words))
     };
     entry
         .text

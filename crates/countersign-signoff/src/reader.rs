@@ -116,7 +116,6 @@ impl Vocabulary {
 /// Text in which a heading was found: what stands behind it on the same line.
 fn detail_heading<'t>(line: &'t str, vocabulary: &Vocabulary) -> Option<&'t str> {
     let trimmed = line.trim();
-    let marked = trimmed.starts_with('#') || trimmed.starts_with("**") || trimmed.starts_with("__");
     let content = bare(trimmed);
     let (head, rest) = match content.find([':', '：']) {
         Some(at) => {
@@ -131,11 +130,8 @@ fn detail_heading<'t>(line: &'t str, vocabulary: &Vocabulary) -> Option<&'t str>
     if head.len() > 200 {
         return None;
     }
-    let words = tokens(head);
-    let known = vocabulary.headings.contains(&words);
-    let colon = head.len() < content.len();
-    // A plain line must be the heading and no more, so that a sentence that mentions the section is none.
-    (known && (marked || colon || rest.is_empty())).then_some(rest)
+    // The whole line, or all before its colon, so that a sentence that mentions the section opens nothing.
+    vocabulary.headings.contains(&tokens(head)).then_some(rest)
 }
 
 fn signature(line: &str, number: u32, rules: &Rules) -> Option<Signature> {

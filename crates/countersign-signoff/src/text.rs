@@ -90,6 +90,23 @@ impl Phrase {
     }
 }
 
+/// `words` with every occurrence of the phrases blanked, so that `append-only` does not count as an `only`.
+pub fn without(phrases: &[Phrase], words: &[String]) -> Vec<String> {
+    let mut out = words.to_vec();
+    for part in phrases.iter().flat_map(|p| &p.parts) {
+        for (at, _) in words
+            .windows(part.len())
+            .enumerate()
+            .filter(|(_, w)| *w == part.as_slice())
+        {
+            for word in &mut out[at..at + part.len()] {
+                word.clear();
+            }
+        }
+    }
+    out
+}
+
 /// The earliest place at which any of `phrases` is found in `words`.
 pub fn earliest(phrases: &[Phrase], words: &[String]) -> Option<usize> {
     phrases.iter().filter_map(|p| p.find(words)).min()
@@ -118,6 +135,11 @@ mod tests {
         assert_eq!(Phrase::new("Upstream Registry").find(&words), Some(5));
         assert_eq!(Phrase::new("不适用").find(&tokens("因此不适用。")), Some(0));
         assert!(Phrase::new(" + ").is_empty());
+        let topics = [Phrase::new("append-only"), Phrase::new("point")];
+        assert_eq!(
+            without(&topics, &tokens("only append-only points")),
+            ["only", "", "", ""]
+        );
     }
 
     #[test]

@@ -61,6 +61,7 @@ fn the_template_is_read() {
         bare.items.iter().map(|i| &i.text).collect::<Vec<_>>(),
         t.items.iter().map(|i| &i.text).collect::<Vec<_>>()
     );
+    assert!(bare.text.contains("### Additional detail section:") && bare.text.ends_with("`FILL_IN_GITHUB_USERNAME`"));
     let tilde = Template::parse(&TEMPLATE.replace("```", "~~~~").replace('\n', "\r\n"), &rules()).unwrap();
     assert_eq!(tilde.items, t.items);
     // A heading of another name: the form is still found by its phrase.
@@ -280,6 +281,12 @@ fn explanations_of_many_shapes() {
             "append-only",
             "Scope. Two rows. No point is append-only here; all are new.",
             true,
+        ),
+        // A mention in passing is no explanation.
+        (
+            "append-only",
+            "- The runs of this week are all green, as anybody can see, append-only points too.",
+            false,
         ),
         ("golden", "- N/A", false),
         ("golden", "- see above", false),
