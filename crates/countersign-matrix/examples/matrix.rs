@@ -32,7 +32,10 @@ impl Git {
             .spawn()?;
         let input = child.stdin.take().ok_or("no stdin")?;
         let output = BufReader::new(child.stdout.take().ok_or("no stdout")?);
-        Ok(Self { dir: dir.to_owned(), batch: Mutex::new((child, input, output)) })
+        Ok(Self {
+            dir: dir.to_owned(),
+            batch: Mutex::new((child, input, output)),
+        })
     }
 
     fn blob(&self, name: &str) -> Result<Option<Vec<u8>>, Failure> {
@@ -52,11 +55,17 @@ impl Git {
     }
 
     fn lines(&self, args: &[&str]) -> Result<Vec<String>, Failure> {
-        let output = Command::new("git").arg(format!("--git-dir={}", self.dir)).args(args).output()?;
+        let output = Command::new("git")
+            .arg(format!("--git-dir={}", self.dir))
+            .args(args)
+            .output()?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
         }
-        Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+        Ok(String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .map(str::to_owned)
+            .collect())
     }
 }
 
@@ -68,7 +77,11 @@ struct Tree<'g> {
 
 impl<'g> Tree<'g> {
     fn at(git: &'g Git, revision: &str) -> Self {
-        Self { git, revision: revision.to_owned(), paths: std::sync::OnceLock::new() }
+        Self {
+            git,
+            revision: revision.to_owned(),
+            paths: std::sync::OnceLock::new(),
+        }
     }
 }
 
@@ -80,7 +93,9 @@ impl Files for Tree<'_> {
 
     fn list(&self, prefix: &str) -> Vec<String> {
         let paths = self.paths.get_or_init(|| {
-            self.git.lines(&["ls-tree", "-r", "--name-only", &self.revision]).unwrap_or_default()
+            self.git
+                .lines(&["ls-tree", "-r", "--name-only", &self.revision])
+                .unwrap_or_default()
         });
         paths.iter().filter(|path| path.starts_with(prefix)).cloned().collect()
     }
@@ -101,7 +116,9 @@ fn show(rows: &Result<Vec<Row>, Vec<Problem>>, fingerprints: bool) -> serde_json
                 .collect();
             serde_json::json!({ "rows": rows })
         }
-        Err(problems) => serde_json::json!({ "problems": problems.iter().map(ToString::to_string).collect::<Vec<_>>() }),
+        Err(problems) => {
+            serde_json::json!({ "problems": problems.iter().map(ToString::to_string).collect::<Vec<_>>() })
+        }
     }
 }
 
@@ -139,7 +156,10 @@ fn main() -> Result<(), Failure> {
                 let configs = Configs::read(&Tree::at(&git, &revision), layout, rules);
                 let mut answer: BTreeMap<&str, serde_json::Value> = BTreeMap::new();
                 for mode in ["unmarked", "marked", "evals-only", "all-evals"] {
-                    answer.insert(mode, show(&full_sweep(&configs, rules, eval_mode(mode)?), mode == "unmarked"));
+                    answer.insert(
+                        mode,
+                        show(&full_sweep(&configs, rules, eval_mode(mode)?), mode == "unmarked"),
+                    );
                 }
                 writeln!(out, "{}", serde_json::to_string(&answer)?)?;
                 out.flush()?;
@@ -151,7 +171,9 @@ fn main() -> Result<(), Failure> {
             for line in std::io::stdin().lock().lines() {
                 let line = line?;
                 let words: Vec<&str> = line.split_whitespace().collect();
-                let [base, head, options @ ..] = &words[..] else { return Err("base head [options]".into()) };
+                let [base, head, options @ ..] = &words[..] else {
+                    return Err("base head [options]".into());
+                };
                 let options = SelectOptions {
                     trim: options.contains(&"trim"),
                     all_evals: options.contains(&"all-evals"),
@@ -160,14 +182,21 @@ fn main() -> Result<(), Failure> {
                 let (base, head) = (Tree::at(&git, base), Tree::at(&git, head));
                 let text = |tree: &Tree| tree.read(&layout.changelog).unwrap_or_else(|| Arc::from(""));
                 let answer = added_items(&layout.changelog, &text(&base), &text(&head)).and_then(|items| {
-                    let base = items.iter().any(|item| item.append_only).then(|| Configs::read(&base, layout, rules));
+                    let base = items
+                        .iter()
+                        .any(|item| item.append_only)
+                        .then(|| Configs::read(&base, layout, rules));
                     let head = Configs::read(&head, layout, rules);
                     select(&layout.changelog, &items, &head, base.as_ref(), rules, options)
                 });
                 let answer = match answer {
                     Ok(selection) => {
                         let mut buckets = buckets_json(&selection, rules);
-                        buckets["jobs"] = selection.rows().map(|row| job_name(row, rules)).collect::<Vec<_>>().into();
+                        buckets["jobs"] = selection
+                            .rows()
+                            .map(|row| job_name(row, rules))
+                            .collect::<Vec<_>>()
+                            .into();
                         buckets
                     }
                     Err(problems) => show(&Err(problems), false),
@@ -179,25 +208,39 @@ fn main() -> Result<(), Failure> {
         // The difference of two revisions, and the entries that the change affects.
         ("diff", [base, head, format]) => {
             let (base_tree, head_tree) = (Tree::at(&git, base), Tree::at(&git, head));
-            let (old, new) =
-                (Configs::read(&base_tree, layout, rules), Configs::read(&head_tree, layout, rules));
+            let (old, new) = (
+                Configs::read(&base_tree, layout, rules),
+                Configs::read(&head_tree, layout, rules),
+            );
             let format = match format.as_str() {
                 "json" => Format::Json,
                 "csv" => Format::Csv,
                 _ => Format::Text,
             };
-            let rows = full_sweep(&old, rules, EvalMode::Marked).and_then(|old| {
-                full_sweep(&new, rules, EvalMode::Marked).map(|new| diff(&old, &new))
-            });
+            let rows = full_sweep(&old, rules, EvalMode::Marked)
+                .and_then(|old| full_sweep(&new, rules, EvalMode::Marked).map(|new| diff(&old, &new)));
             match rows {
                 Ok(diff) => write!(out, "{}", diff_report(&diff, rules, format))?,
                 Err(problems) => write!(out, "{}", problems_report(&problems, format))?,
             }
             let changed = git.lines(&["diff", "--name-only", "--no-renames", base, head])?;
-            let (base, head) =
-                (Revision { configs: &old, files: &base_tree }, Revision { configs: &new, files: &head_tree });
+            let (base, head) = (
+                Revision {
+                    configs: &old,
+                    files: &base_tree,
+                },
+                Revision {
+                    configs: &new,
+                    files: &head_tree,
+                },
+            );
             for entry in affected(base, head, &changed, &[], layout, rules) {
-                writeln!(out, "affected {}: {}", entry.key, serde_json::to_string(&entry.reasons)?)?;
+                writeln!(
+                    out,
+                    "affected {}: {}",
+                    entry.key,
+                    serde_json::to_string(&entry.reasons)?
+                )?;
             }
         }
         // How every entry of a revision resolves to files.
@@ -206,7 +249,11 @@ fn main() -> Result<(), Failure> {
             let configs = Configs::read(&tree, layout, rules);
             for entry in &configs.masters.entries {
                 let found = resolve(entry, &configs.runners, &tree, layout, rules);
-                writeln!(out, "{}", serde_json::json!({"key": &*entry.head.key, "multi": entry.head.multi_node, "files": found}))?;
+                writeln!(
+                    out,
+                    "{}",
+                    serde_json::json!({"key": &*entry.head.key, "multi": entry.head.multi_node, "files": found})
+                )?;
             }
         }
         // Wall time of reading and expanding a revision, in milliseconds.
@@ -227,7 +274,12 @@ fn main() -> Result<(), Failure> {
                 count = fingerprints.len();
             }
             times.sort_by(f64::total_cmp);
-            writeln!(out, "{count} rows: median {:.1} ms, best {:.1} ms", times[times.len() / 2], times[0])?;
+            writeln!(
+                out,
+                "{count} rows: median {:.1} ms, best {:.1} ms",
+                times[times.len() / 2],
+                times[0]
+            )?;
         }
         _ => return Err("commands: rows, serve, select, diff, resolve, time".into()),
     }

@@ -84,7 +84,10 @@ pub fn affected(
             }
             // An entry that the base has but that cannot be read there is changed in a way that cannot be told.
             None if base.configs.masters.has_key(key) => {
-                reasons.entry(key.clone()).or_default().push(Reason::Changed { fields: Vec::new() });
+                reasons
+                    .entry(key.clone())
+                    .or_default()
+                    .push(Reason::Changed { fields: Vec::new() });
             }
             None => reasons.entry(key.clone()).or_default().push(Reason::Added),
         }
@@ -106,7 +109,10 @@ pub fn affected(
                 let resolution = resolve(entry, &revision.configs.runners, revision.files, layout, rules);
                 for path in changed {
                     if let Some(role) = resolution.uses(path) {
-                        let reason = Reason::File { role, path: path.clone() };
+                        let reason = Reason::File {
+                            role,
+                            path: path.clone(),
+                        };
                         reasons.entry(entry.head.key.clone()).or_default().push(reason);
                     }
                 }
@@ -114,7 +120,10 @@ pub fn affected(
         }
     }
     for selected in selected {
-        reasons.entry(selected.key.clone()).or_default().push(Reason::Changelog { line: selected.line });
+        reasons
+            .entry(selected.key.clone())
+            .or_default()
+            .push(Reason::Changelog { line: selected.line });
     }
     reasons
         .into_iter()
@@ -134,12 +143,19 @@ pub fn changed_fields(old: &Node, new: &Node) -> Vec<String> {
             out.push(prefix.to_owned());
             return;
         };
-        let mut keys: Vec<String> =
-            old_map.iter().chain(new_map.iter()).map(|(key, _)| key.scalar_text()).collect();
+        let mut keys: Vec<String> = old_map
+            .iter()
+            .chain(new_map.iter())
+            .map(|(key, _)| key.scalar_text())
+            .collect();
         keys.sort_unstable();
         keys.dedup();
         for key in keys {
-            let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+            let path = if prefix.is_empty() {
+                key.clone()
+            } else {
+                format!("{prefix}.{key}")
+            };
             match (old_map.get(&key), new_map.get(&key)) {
                 (Some(before), Some(after)) if before.same_value(after) => {}
                 (Some(before), Some(after)) if before.as_map().is_some() && after.as_map().is_some() => {

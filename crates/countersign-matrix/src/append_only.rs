@@ -21,10 +21,15 @@ pub(crate) fn check_scope<'b>(
     head: &Configs,
     base: Option<&'b Configs>,
 ) -> Result<&'b Configs, Vec<Problem>> {
-    let Some(first) = items.first() else { return Err(Vec::new()) };
+    let Some(first) = items.first() else {
+        return Err(Vec::new());
+    };
     let refuse = |message: String, remedy: &str| item_problem(file, first, "append-only", message, remedy);
     let Some(base) = base else {
-        return Err(vec![refuse("the base revision is not known".to_owned(), "compare with a base revision")]);
+        return Err(vec![refuse(
+            "the base revision is not known".to_owned(),
+            "compare with a base revision",
+        )]);
     };
     let unreadable = base.problems();
     if !unreadable.is_empty() {
@@ -35,9 +40,14 @@ pub(crate) fn check_scope<'b>(
     for (index, entries) in resolved {
         let wanted = items[*index].scenarios();
         for entry in entries {
-            let slot =
-                allowed.entry(&entry.head.key).or_insert(Scenarios { fixed: false, agentic: false });
-            *slot = Scenarios { fixed: slot.fixed || wanted.fixed, agentic: slot.agentic || wanted.agentic };
+            let slot = allowed.entry(&entry.head.key).or_insert(Scenarios {
+                fixed: false,
+                agentic: false,
+            });
+            *slot = Scenarios {
+                fixed: slot.fixed || wanted.fixed,
+                agentic: slot.agentic || wanted.agentic,
+            };
         }
     }
     let both = head.masters.entries.iter().chain(&base.masters.entries);
@@ -76,7 +86,8 @@ pub(crate) fn check_scope<'b>(
 
 fn scope_of_entry(old: &Entry, new: &Entry, allowed: Scenarios) -> Vec<String> {
     let mut messages = Vec::new();
-    let scenario = |entry: &Entry, which: ScenarioType| entry.raw.get("scenarios").and_then(|s| s.get(which.name())).cloned();
+    let scenario =
+        |entry: &Entry, which: ScenarioType| entry.raw.get("scenarios").and_then(|s| s.get(which.name())).cloned();
     let types = [ScenarioType::Fixed, ScenarioType::Agentic];
     for which in types {
         match (scenario(old, which), scenario(new, which)) {
@@ -89,7 +100,9 @@ fn scope_of_entry(old: &Entry, new: &Entry, allowed: Scenarios) -> Vec<String> {
             _ => messages.push(format!("the scenario `{}` was added or removed", which.name())),
         }
     }
-    let unselected = types.iter().any(|which| scenario(old, *which).is_some() && !allowed.has(*which));
+    let unselected = types
+        .iter()
+        .any(|which| scenario(old, *which).is_some() && !allowed.has(*which));
     if unselected && !same_outside_scenarios(&old.raw, &new.raw) {
         messages.push("a field of the whole entry changed, and one of its scenarios is not selected".to_owned());
     }
@@ -105,7 +118,10 @@ fn same_outside_scenarios(old: &Node, new: &Node) -> bool {
             .collect()
     };
     let (old, new) = (fields(old), fields(new));
-    old.len() == new.len() && old.iter().all(|(key, value)| new.get(key).is_some_and(|other| other.same_value(value)))
+    old.len() == new.len()
+        && old
+            .iter()
+            .all(|(key, value)| new.get(key).is_some_and(|other| other.same_value(value)))
 }
 
 /// The rows with only their new points; every existing point must still be there, unchanged.
@@ -119,10 +135,23 @@ pub(crate) fn delta(
     head_rows: Vec<Row>,
 ) -> Result<Vec<Row>, Vec<Problem>> {
     let refuse = |message: String, remedy: &str| Err(vec![item_problem(file, item, "append-only", message, remedy)]);
-    let old_entries: Vec<&Arc<Entry>> = group.iter().filter_map(|entry| base.masters.get(&entry.head.key)).collect();
-    let base_rows = generate(base, rules, &old_entries, Mode::TestConfig, scenarios, EvalMode::Unmarked)?;
+    let old_entries: Vec<&Arc<Entry>> = group
+        .iter()
+        .filter_map(|entry| base.masters.get(&entry.head.key))
+        .collect();
+    let base_rows = generate(
+        base,
+        rules,
+        &old_entries,
+        Mode::TestConfig,
+        scenarios,
+        EvalMode::Unmarked,
+    )?;
     if base_rows.is_empty() {
-        return refuse("there is no curve in the base revision to append to".to_owned(), "select an entry that has one");
+        return refuse(
+            "there is no curve in the base revision to append to".to_owned(),
+            "select an entry that has one",
+        );
     }
     let points = |rows: &[Row]| {
         let mut curves: HashMap<String, BTreeSet<i64>> = HashMap::new();
@@ -136,15 +165,27 @@ pub(crate) fn delta(
         let key = row.curve_key();
         let Some(now) = new.get(&key) else {
             return refuse(
-                format!("a recipe of `{}` was removed or changed: {}", row.head.key, row.exp_name),
+                format!(
+                    "a recipe of `{}` was removed or changed: {}",
+                    row.head.key, row.exp_name
+                ),
                 "leave every existing row as it is, apart from added concurrencies",
             );
         };
-        let gone: Vec<String> =
-            old.get(&key).into_iter().flatten().filter(|conc| !now.contains(conc)).map(i64::to_string).collect();
+        let gone: Vec<String> = old
+            .get(&key)
+            .into_iter()
+            .flatten()
+            .filter(|conc| !now.contains(conc))
+            .map(i64::to_string)
+            .collect();
         if !gone.is_empty() {
             return refuse(
-                format!("existing concurrencies of `{}` were removed: {}", row.head.key, gone.join(", ")),
+                format!(
+                    "existing concurrencies of `{}` were removed: {}",
+                    row.head.key,
+                    gone.join(", ")
+                ),
                 "put them back",
             );
         }
@@ -171,17 +212,26 @@ pub(crate) fn delta(
         delta.push(row);
     }
     if delta.is_empty() {
-        return refuse("no point is added".to_owned(), "add a concurrency or a row, or remove `append-only`");
+        return refuse(
+            "no point is added".to_owned(),
+            "add a concurrency or a row, or remove `append-only`",
+        );
     }
     let mut images: HashMap<Vec<String>, BTreeSet<&str>> = HashMap::new();
     for row in &base_rows {
-        images.entry(visual_series(row, rules)).or_default().insert(&row.head.image);
+        images
+            .entry(visual_series(row, rules))
+            .or_default()
+            .insert(&row.head.image);
     }
     for row in &delta {
         let before = images.get(&visual_series(row, rules));
         if before.is_none_or(|before| before.len() != 1 || !before.contains(&*row.head.image)) {
             return refuse(
-                format!("a new point of `{}` does not lie on a shown curve with the same single image", row.head.key),
+                format!(
+                    "a new point of `{}` does not lie on a shown curve with the same single image",
+                    row.head.key
+                ),
                 "keep the image, and append only to curves that are shown already",
             );
         }
@@ -192,10 +242,16 @@ pub(crate) fn delta(
 /// What the application shows as one curve (domain guide 4.6).
 fn visual_series(row: &Row, rules: &MatrixRules) -> Vec<String> {
     let head = &row.head;
-    let mut key: Vec<String> = [&head.model, &head.model_prefix, &head.precision, &head.framework, &head.runner]
-        .into_iter()
-        .map(|text| text.to_string())
-        .collect();
+    let mut key: Vec<String> = [
+        &head.model,
+        &head.model_prefix,
+        &head.precision,
+        &head.framework,
+        &head.runner,
+    ]
+    .into_iter()
+    .map(|text| text.to_string())
+    .collect();
     key.push(row.disagg().unwrap_or(false).to_string());
     match &row.work {
         Work::Fixed { isl, osl, .. } => key.extend([

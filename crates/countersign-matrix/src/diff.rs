@@ -29,7 +29,11 @@ impl MatrixDiff {
     /// The keys of the entries that occur, sorted.
     #[must_use]
     pub fn entries(&self) -> Vec<&str> {
-        let rows = self.added.iter().chain(&self.removed).chain(self.changed.iter().map(|changed| &changed.after));
+        let rows = self
+            .added
+            .iter()
+            .chain(&self.removed)
+            .chain(self.changed.iter().map(|changed| &changed.after));
         let mut keys: Vec<&str> = rows.map(|row| &*row.head.key).collect();
         keys.sort_unstable();
         keys.dedup();
@@ -83,7 +87,11 @@ type Contents<'r> = Vec<(&'r Row, Json)>;
 
 /// Takes away rows that are equal in every field, one against one.
 fn without_equal<'r>(before: Vec<&'r Row>, after: Vec<&'r Row>) -> (Contents<'r>, Contents<'r>) {
-    let with_json = |rows: Vec<&'r Row>| rows.into_iter().map(|row| (row, row.to_json())).collect::<Contents<'r>>();
+    let with_json = |rows: Vec<&'r Row>| {
+        rows.into_iter()
+            .map(|row| (row, row.to_json()))
+            .collect::<Contents<'r>>()
+    };
     let mut before = with_json(before);
     // A multiset difference by text: quadratic time would let a hostile config with many equal points take long.
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -127,12 +135,13 @@ fn pair(point: &Point, mut before: Contents<'_>, mut after: Contents<'_>, out: &
         let (i, j) = nearest(&before, &after);
         pairs.push((before.remove(i), after.remove(j)));
     }
-    out.changed.extend(pairs.into_iter().map(|((old, old_json), (new, new_json))| ChangedRow {
-        point: point.clone(),
-        before: old.clone(),
-        after: new.clone(),
-        fields: field_changes(&old_json, &new_json),
-    }));
+    out.changed
+        .extend(pairs.into_iter().map(|((old, old_json), (new, new_json))| ChangedRow {
+            point: point.clone(),
+            before: old.clone(),
+            after: new.clone(),
+            fields: field_changes(&old_json, &new_json),
+        }));
     out.removed.extend(before.into_iter().map(|(row, _)| row.clone()));
     out.added.extend(after.into_iter().map(|(row, _)| row.clone()));
 }
@@ -155,7 +164,11 @@ fn field_changes(before: &Json, after: &Json) -> Vec<FieldChange> {
     fn flat<'j>(prefix: &str, json: &'j Json, out: &mut BTreeMap<String, &'j Json>) {
         let Json::Object(map) = json else { return };
         for (key, value) in map {
-            let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+            let path = if prefix.is_empty() {
+                key.clone()
+            } else {
+                format!("{prefix}.{key}")
+            };
             match value {
                 Json::Object(_) => flat(&path, value, out),
                 _ => {

@@ -100,8 +100,16 @@ impl Entry {
 
     /// Every search-space row with its scenario type, in order.
     pub fn search_rows(&self) -> impl Iterator<Item = (ScenarioType, &SearchRow)> {
-        let fixed = self.fixed.iter().flat_map(|block| &block.rows).map(|row| (ScenarioType::Fixed, row));
-        let agentic = self.agentic.iter().flat_map(|block| &block.rows).map(|row| (ScenarioType::Agentic, row));
+        let fixed = self
+            .fixed
+            .iter()
+            .flat_map(|block| &block.rows)
+            .map(|row| (ScenarioType::Fixed, row));
+        let agentic = self
+            .agentic
+            .iter()
+            .flat_map(|block| &block.rows)
+            .map(|row| (ScenarioType::Agentic, row));
         fixed.chain(agentic)
     }
 }
@@ -251,7 +259,10 @@ impl Worker {
     #[must_use]
     pub fn setting(&self, name: &str) -> Option<&str> {
         let settings = self.settings.as_ref()?.as_ref()?;
-        settings.iter().rev().find_map(|setting| setting.strip_prefix(name)?.strip_prefix('='))
+        settings
+            .iter()
+            .rev()
+            .find_map(|setting| setting.strip_prefix(name)?.strip_prefix('='))
     }
 
     /// `hardware`, if it has a value.

@@ -30,17 +30,28 @@ pub(crate) fn mark(mut rows: Vec<Row>, rules: &MatrixRules, include_agentic: boo
 pub(crate) fn only(rows: Vec<Row>) -> Vec<Row> {
     rows.into_iter()
         .filter(|row| row.run_eval == Some(true))
-        .map(|row| Row { eval_only: Some(true), ..row })
+        .map(|row| Row {
+            eval_only: Some(true),
+            ..row
+        })
         .collect()
 }
 
 fn at_eval_lengths(row: &Row, rules: &MatrixRules) -> bool {
-    let target = rules.sequences.get(&rules.eval.sequence).map(|sequence| (sequence.isl, sequence.osl));
+    let target = rules
+        .sequences
+        .get(&rules.eval.sequence)
+        .map(|sequence| (sequence.isl, sequence.osl));
     row.lengths().is_some() && row.lengths() == target
 }
 
 fn highest_eligible(row: &Row, rules: &MatrixRules) -> Option<i64> {
-    row.conc.values().iter().copied().filter(|conc| *conc >= rules.eval.min_concurrency).max()
+    row.conc
+        .values()
+        .iter()
+        .copied()
+        .filter(|conc| *conc >= rules.eval.min_concurrency)
+        .max()
 }
 
 /// Fixed lengths on one machine: all parallelisms at the highest and at the upper-median concurrency of their group.
@@ -48,7 +59,9 @@ fn single_node_fixed(rows: &[Row], rules: &MatrixRules, chosen: &mut [bool]) {
     type Key<'r> = (&'r str, &'r str, &'r str, &'r str, &'r str, bool);
     let mut groups: HashMap<Key<'_>, Vec<(usize, i64)>> = HashMap::new();
     for (index, row) in rows.iter().enumerate() {
-        let (RowShape::Single(shape), Some(conc)) = (&row.shape, highest_eligible(row, rules)) else { continue };
+        let (RowShape::Single(shape), Some(conc)) = (&row.shape, highest_eligible(row, rules)) else {
+            continue;
+        };
         if at_eval_lengths(row, rules) {
             let head = &row.head;
             let key: Key<'_> = (
@@ -66,7 +79,9 @@ fn single_node_fixed(rows: &[Row], rules: &MatrixRules, chosen: &mut [bool]) {
         let mut concs: Vec<i64> = group.iter().map(|(_, conc)| *conc).collect();
         concs.sort_unstable();
         concs.dedup();
-        let (Some(highest), Some(median)) = (concs.last(), concs.get(concs.len() / 2)) else { continue };
+        let (Some(highest), Some(median)) = (concs.last(), concs.get(concs.len() / 2)) else {
+            continue;
+        };
         for (index, conc) in &group {
             chosen[*index] |= conc == highest || conc == median;
         }
@@ -86,7 +101,9 @@ fn highest_of_topology(
         let fits = row.nodes() == NodeKind::Multi
             && row.scenario() == scenario
             && (scenario == ScenarioType::Agentic || at_eval_lengths(row, rules));
-        let Some(conc) = highest_eligible(row, rules).filter(|_| fits) else { continue };
+        let Some(conc) = highest_eligible(row, rules).filter(|_| fits) else {
+            continue;
+        };
         let slot = best.entry(row.topology_key()).or_insert((index, conc));
         if conc > slot.1 {
             *slot = (index, conc);
@@ -105,10 +122,13 @@ fn single_node_agentic(rows: &[Row], chosen: &mut [bool]) {
         if row.scenario() != ScenarioType::Agentic || row.nodes() != NodeKind::Single {
             continue;
         }
-        let Some(conc) = row.conc.values().iter().copied().max() else { continue };
+        let Some(conc) = row.conc.values().iter().copied().max() else {
+            continue;
+        };
         let head = &row.head;
-        let slot =
-            best.entry((&head.model, &head.runner, &head.framework, &head.precision)).or_insert((index, conc));
+        let slot = best
+            .entry((&head.model, &head.runner, &head.framework, &head.precision))
+            .or_insert((index, conc));
         if conc > slot.1 {
             *slot = (index, conc);
         }
@@ -126,14 +146,22 @@ pub(crate) fn mark_all(rows: Vec<Row>, rules: &MatrixRules) -> Vec<Row> {
         let agentic = row.scenario() == ScenarioType::Agentic;
         match row.nodes() {
             NodeKind::Single => {
-                let evaluated = if agentic { rules.eval.agentic_single_node } else { at_eval_lengths(&row, rules) };
+                let evaluated = if agentic {
+                    rules.eval.agentic_single_node
+                } else {
+                    at_eval_lengths(&row, rules)
+                };
                 if evaluated {
                     row.run_eval = Some(true);
                 }
                 out.push(row);
             }
             NodeKind::Multi => {
-                let evaluated = if agentic { rules.eval.agentic_multi_node } else { at_eval_lengths(&row, rules) };
+                let evaluated = if agentic {
+                    rules.eval.agentic_multi_node
+                } else {
+                    at_eval_lengths(&row, rules)
+                };
                 if !evaluated {
                     out.push(row);
                     continue;
@@ -141,7 +169,13 @@ pub(crate) fn mark_all(rows: Vec<Row>, rules: &MatrixRules) -> Vec<Row> {
                 // Fixed and agentic rows can never have the same key: their fields differ.
                 let key = row.topology_key();
                 if let Some(existing) = merged.get(&key).and_then(|index| out.get_mut(*index)) {
-                    let all = existing.conc.values().iter().chain(row.conc.values()).copied().collect();
+                    let all = existing
+                        .conc
+                        .values()
+                        .iter()
+                        .chain(row.conc.values())
+                        .copied()
+                        .collect();
                     existing.conc = sorted(all);
                     if agentic {
                         existing.eval_conc = existing.conc.values().last().copied();

@@ -43,7 +43,10 @@ pub struct Scenarios {
 
 impl Scenarios {
     /// Both types.
-    pub const ALL: Scenarios = Scenarios { fixed: true, agentic: true };
+    pub const ALL: Scenarios = Scenarios {
+        fixed: true,
+        agentic: true,
+    };
 
     /// Whether the set has this type.
     #[must_use]
@@ -86,7 +89,13 @@ pub fn generate(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let mut expansion = Expansion { configs, rules, mode, rows: Vec::new(), problems: Vec::new() };
+    let mut expansion = Expansion {
+        configs,
+        rules,
+        mode,
+        rows: Vec::new(),
+        problems: Vec::new(),
+    };
     for entry in entries {
         expansion.entry(entry, scenarios);
         if expansion.rows.len() > rules.max_rows {
@@ -117,9 +126,19 @@ pub fn generate(
 /// # Errors
 /// Every problem of this entry's expansion.
 pub fn entry_rows(configs: &Configs, rules: &MatrixRules, entry: &Arc<Entry>) -> Result<Vec<Row>, Vec<Problem>> {
-    let mut expansion = Expansion { configs, rules, mode: Mode::TestConfig, rows: Vec::new(), problems: Vec::new() };
+    let mut expansion = Expansion {
+        configs,
+        rules,
+        mode: Mode::TestConfig,
+        rows: Vec::new(),
+        problems: Vec::new(),
+    };
     expansion.entry(entry, Scenarios::ALL);
-    if expansion.problems.is_empty() { Ok(expansion.rows) } else { Err(expansion.problems) }
+    if expansion.problems.is_empty() {
+        Ok(expansion.rows)
+    } else {
+        Err(expansion.problems)
+    }
 }
 
 fn problem(
@@ -176,17 +195,31 @@ impl Expansion<'_> {
         };
         let names = [("prefix", &*entry.head.model_prefix), ("sequence", sequence.as_str())];
         let exp_name = fill(&self.rules.exp_name.fixed, &names);
-        let length = isl.checked_add(osl).and_then(|sum| sum.checked_add(self.rules.context_margin));
+        let length = isl
+            .checked_add(osl)
+            .and_then(|sum| sum.checked_add(self.rules.context_margin));
         for search in &block.rows {
             let Some(max_model_len) = length else {
-                self.problems.push(problem(entry, Some(search), "isl", "the lengths are too large", "correct them"));
+                self.problems.push(problem(
+                    entry,
+                    Some(search),
+                    "isl",
+                    "the lengths are too large",
+                    "correct them",
+                ));
                 return;
             };
-            let Some(conc) = self.fixed_concurrencies(entry, search) else { continue };
+            let Some(conc) = self.fixed_concurrencies(entry, search) else {
+                continue;
+            };
             let row = |conc: Conc, shape: RowShape| Row {
                 head: entry.head.clone(),
                 place: search.span,
-                work: Work::Fixed { isl, osl, max_model_len },
+                work: Work::Fixed {
+                    isl,
+                    osl,
+                    max_model_len,
+                },
                 shape,
                 spec_decoding: search.spec_decoding.clone(),
                 conc,
@@ -201,10 +234,16 @@ impl Expansion<'_> {
             };
             match &search.shape {
                 Shape::Single(shape) => {
-                    self.rows.extend(conc.into_iter().map(|conc| row(Conc::One(conc), RowShape::Single(*shape))));
+                    self.rows.extend(
+                        conc.into_iter()
+                            .map(|conc| row(Conc::One(conc), RowShape::Single(*shape))),
+                    );
                 }
                 Shape::Multi { prefill, decode } => {
-                    let shape = RowShape::Multi { prefill: prefill.clone(), decode: decode.clone() };
+                    let shape = RowShape::Multi {
+                        prefill: prefill.clone(),
+                        decode: decode.clone(),
+                    };
                     let row = row(Conc::Many(conc), shape);
                     if self.transfer_is_there(entry, search, &row) {
                         self.rows.push(row);
@@ -242,7 +281,9 @@ impl Expansion<'_> {
                 ));
                 None
             }
-            _ => search.conc_range.map(|(start, end)| range(start, end, self.rules.range_factor)),
+            _ => search
+                .conc_range
+                .map(|(start, end)| range(start, end, self.rules.range_factor)),
         }
     }
 
@@ -325,8 +366,10 @@ impl Expansion<'_> {
                 } else {
                     String::new()
                 };
-                let (prefill_tag, decode_tag) =
-                    (self.worker_tag(&words.prefill, prefill), self.worker_tag(&words.decode, decode));
+                let (prefill_tag, decode_tag) = (
+                    self.worker_tag(&words.prefill, prefill),
+                    self.worker_tag(&words.decode, decode),
+                );
                 let mut rows = Vec::new();
                 for batch in conc.chunks(self.rules.agentic.multi_node_concurrencies_per_job.max(1)) {
                     let exp_name = fill(
@@ -339,7 +382,10 @@ impl Expansion<'_> {
                             ("offload", &tail),
                         ],
                     );
-                    let shape = RowShape::Multi { prefill: prefill.clone(), decode: decode.clone() };
+                    let shape = RowShape::Multi {
+                        prefill: prefill.clone(),
+                        decode: decode.clone(),
+                    };
                     rows.push(row(Conc::Many(batch.to_vec()), shape, exp_name));
                 }
                 let fine = match rows.first() {
@@ -355,9 +401,16 @@ impl Expansion<'_> {
 
     fn worker_tag(&self, template: &str, worker: &Worker) -> String {
         let words = &self.rules.exp_name;
-        let expert =
-            if worker.ep == 1 { String::new() } else { fill(&words.expert, &[("ep", &worker.ep.to_string())]) };
-        let dp_attention = if worker.dp_attention { words.dp_attention.as_str() } else { "" };
+        let expert = if worker.ep == 1 {
+            String::new()
+        } else {
+            fill(&words.expert, &[("ep", &worker.ep.to_string())])
+        };
+        let dp_attention = if worker.dp_attention {
+            words.dp_attention.as_str()
+        } else {
+            ""
+        };
         fill(
             template,
             &[

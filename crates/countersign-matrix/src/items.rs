@@ -68,7 +68,11 @@ pub fn added_items(file: &str, old: &str, new: &str) -> Result<Vec<Item>, Vec<Pr
     let old_lines: Vec<&str> = old.split_inclusive('\n').collect();
     let new_lines: Vec<&str> = new.split_inclusive('\n').collect();
     let Some(diff) = linediff::compare(&old_lines, &new_lines) else {
-        return Err(at(0, "most of the file is rewritten".to_owned(), "restore it and append the new items at its end"));
+        return Err(at(
+            0,
+            "most of the file is rewritten".to_owned(),
+            "restore it and append the new items at its end",
+        ));
     };
     for index in diff.deleted {
         let content = old_lines[index].trim();
@@ -95,20 +99,38 @@ pub fn added_items(file: &str, old: &str, new: &str) -> Result<Vec<Item>, Vec<Pr
     text.pop();
     let line_of = |line: u32| line_numbers.get((line as usize).wrapping_sub(1)).copied().unwrap_or(0);
     if text.trim().is_empty() {
-        return Err(at(0, "nothing is added".to_owned(), "append an item that names the entries to run"));
+        return Err(at(
+            0,
+            "nothing is added".to_owned(),
+            "append an item that names the entries to run",
+        ));
     }
     let document =
         parse(&text, &Limits::default()).map_err(|error| at(line_of(error.line), error.message, &error.remedy))?;
     let mut strict = Strict::new();
     let nodes = match document.root.as_seq() {
-        Some([]) => return Err(at(0, "no item is added".to_owned(), "append an item that names the entries to run")),
+        Some([]) => {
+            return Err(at(
+                0,
+                "no item is added".to_owned(),
+                "append an item that names the entries to run",
+            ));
+        }
         Some(nodes) => nodes,
         None if document.root.is_null() => {
-            return Err(at(0, "only comments are added".to_owned(), "append an item that names the entries to run"));
+            return Err(at(
+                0,
+                "only comments are added".to_owned(),
+                "append an item that names the entries to run",
+            ));
         }
         None => {
             let line = line_of(document.root.span.line);
-            return Err(at(line, "the added lines are not a list of items".to_owned(), "begin each item with `- `"));
+            return Err(at(
+                line,
+                "the added lines are not a list of items".to_owned(),
+                "begin each item with `- `",
+            ));
         }
     };
     let mut items = Vec::new();
@@ -179,7 +201,12 @@ fn item(strict: &mut Strict, node: &Node) -> Option<Item> {
         Some(value) if !value.is_null() => {
             let number = strict.expect_int(value, "eval-min-prefill-ep")?;
             if number < 1 {
-                strict.problem(value.span, "eval-min-prefill-ep", "must be at least 1", "correct the number");
+                strict.problem(
+                    value.span,
+                    "eval-min-prefill-ep",
+                    "must be at least 1",
+                    "correct the number",
+                );
             }
             Some(number)
         }
@@ -215,18 +242,30 @@ fn scenario_types(strict: &mut Strict, node: &Node) -> Option<Vec<ScenarioType>>
     let names = strict.expect_str_list(node, "scenario-type")?;
     let mut types = Vec::new();
     for name in &names {
-        match [ScenarioType::Fixed, ScenarioType::Agentic].into_iter().find(|known| known.name() == *name) {
+        match [ScenarioType::Fixed, ScenarioType::Agentic]
+            .into_iter()
+            .find(|known| known.name() == *name)
+        {
             Some(known) => types.push(known),
             None => strict.problem(
                 node.span,
                 "scenario-type",
                 format!("`{}` is not a scenario type", clip(name)),
-                format!("use `{}` or `{}`", ScenarioType::Fixed.name(), ScenarioType::Agentic.name()),
+                format!(
+                    "use `{}` or `{}`",
+                    ScenarioType::Fixed.name(),
+                    ScenarioType::Agentic.name()
+                ),
             ),
         }
     }
     if names.is_empty() {
-        strict.problem(node.span, "scenario-type", "the list is empty", "name a scenario type, or remove the field");
+        strict.problem(
+            node.span,
+            "scenario-type",
+            "the list is empty",
+            "name a scenario type, or remove the field",
+        );
     }
     Some(types)
 }

@@ -50,7 +50,10 @@ pub fn canary(throughput: &[Row], rules: &MatrixRules) -> Option<usize> {
 pub fn job_name(row: &Row, rules: &MatrixRules) -> String {
     let words = &rules.job_name;
     let head = &row.head;
-    let framework = words.framework_words.get(&*head.framework).map_or(&*head.framework, String::as_str);
+    let framework = words
+        .framework_words
+        .get(&*head.framework)
+        .map_or(&*head.framework, String::as_str);
     let mut parts: Vec<String> = vec![
         head.model_prefix.to_string(),
         head.precision.to_string(),
@@ -61,7 +64,10 @@ pub fn job_name(row: &Row, rules: &MatrixRules) -> String {
     if *row.spec_decoding != *rules.spec_decoding.none {
         parts.push(row.spec_decoding.to_string());
     }
-    if let Work::Agentic { kv_offloading, backend, .. } = &row.work {
+    if let Work::Agentic {
+        kv_offloading, backend, ..
+    } = &row.work
+    {
         if **kv_offloading != *rules.kv_offloading.none {
             parts.push(format!("{kv_offloading} {}", words.offload));
         }
@@ -71,7 +77,11 @@ pub fn job_name(row: &Row, rules: &MatrixRules) -> String {
             parts.push(backend.name.to_string());
         }
     }
-    parts.push(format!("{}{}", words.concurrency, joined(row.conc.values(), &words.concurrency_separator)));
+    parts.push(format!(
+        "{}{}",
+        words.concurrency,
+        joined(row.conc.values(), &words.concurrency_separator)
+    ));
     if row.eval_only == Some(true) {
         parts.push(words.eval_only.clone());
     } else if row.run_eval == Some(true) {
@@ -100,16 +110,31 @@ pub fn shape_name(row: &Row, words: &JobNameRules) -> String {
 }
 
 fn single_name(shape: &SingleShape, words: &JobNameRules) -> String {
-    degrees(shape.tp, [shape.pp, shape.dcp, shape.pcp, shape.ep], shape.dp_attention, words)
+    degrees(
+        shape.tp,
+        [shape.pp, shape.dcp, shape.pcp, shape.ep],
+        shape.dp_attention,
+        words,
+    )
 }
 
 fn worker_name(worker: &Worker, words: &JobNameRules) -> String {
-    degrees(worker.tp, [worker.pp, worker.dcp, worker.pcp, worker.ep], worker.dp_attention, words)
+    degrees(
+        worker.tp,
+        [worker.pp, worker.dcp, worker.pcp, worker.ep],
+        worker.dp_attention,
+        words,
+    )
 }
 
 fn degrees(tp: i64, others: [i64; 4], dp_attention: bool, words: &JobNameRules) -> String {
     let mut out = format!("{}{tp}", words.tensor);
-    let names = [&words.pipeline, &words.decode_context, &words.prefill_context, &words.expert];
+    let names = [
+        &words.pipeline,
+        &words.decode_context,
+        &words.prefill_context,
+        &words.expert,
+    ];
     for (name, degree) in names.into_iter().zip(others) {
         if degree != 1 {
             let _ = write!(out, "/{name}{degree}");
@@ -154,7 +179,11 @@ pub fn check_run_name(name: &str, rules: &MatrixRules) -> CheckRunName {
             job = after.trim();
         }
     }
-    CheckRunName { caller: caller.to_owned(), job: (!job.is_empty()).then(|| job.to_owned()), priority }
+    CheckRunName {
+        caller: caller.to_owned(),
+        job: (!job.is_empty()).then(|| job.to_owned()),
+        priority,
+    }
 }
 
 /// Empty parts of a name leave runs of blanks.

@@ -15,6 +15,7 @@ mod linediff;
 mod memory;
 mod point;
 mod read;
+mod read_entry;
 mod read_row;
 mod report;
 mod resolve;

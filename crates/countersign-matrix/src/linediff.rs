@@ -18,8 +18,16 @@ const MOST_CELLS: usize = 4_000_000;
 pub(crate) fn compare(old: &[&str], new: &[&str]) -> Option<LineDiff> {
     let prefix = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let (old_rest, new_rest) = (&old[prefix..], &new[prefix..]);
-    let suffix = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
-    let (old_middle, new_middle) = (&old_rest[..old_rest.len() - suffix], &new_rest[..new_rest.len() - suffix]);
+    let suffix = old_rest
+        .iter()
+        .rev()
+        .zip(new_rest.iter().rev())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let (old_middle, new_middle) = (
+        &old_rest[..old_rest.len() - suffix],
+        &new_rest[..new_rest.len() - suffix],
+    );
     let (kept_old, kept_new) = common(old_middle, new_middle)?;
     let mark = |total: usize, middle: usize, kept: &[bool]| {
         let mut changed = vec![false; total];
@@ -34,8 +42,18 @@ pub(crate) fn compare(old: &[&str], new: &[&str]) -> Option<LineDiff> {
     if !deleted.contains(&true) {
         slide(new, &mut added);
     }
-    let indexes = |flags: &[bool]| flags.iter().enumerate().filter(|(_, flag)| **flag).map(|(at, _)| at).collect();
-    Some(LineDiff { deleted: indexes(&deleted), added: indexes(&added) })
+    let indexes = |flags: &[bool]| {
+        flags
+            .iter()
+            .enumerate()
+            .filter(|(_, flag)| **flag)
+            .map(|(at, _)| at)
+            .collect()
+    };
+    Some(LineDiff {
+        deleted: indexes(&deleted),
+        added: indexes(&added),
+    })
 }
 
 /// Which lines of either side belong to a longest common subsequence.
@@ -45,7 +63,9 @@ fn common(old: &[&str], new: &[&str]) -> Option<(Vec<bool>, Vec<bool>)> {
         return Some((kept_old, kept_new));
     }
     let width = new.len() + 1;
-    let cells = (old.len() + 1).checked_mul(width).filter(|cells| *cells <= MOST_CELLS)?;
+    let cells = (old.len() + 1)
+        .checked_mul(width)
+        .filter(|cells| *cells <= MOST_CELLS)?;
     let mut length = vec![0_u32; cells];
     for i in (0..old.len()).rev() {
         for j in (0..new.len()).rev() {
@@ -122,7 +142,9 @@ fn settle(lines: &[&str], added: &mut [bool], start: usize, end: usize, earliest
         return;
     }
     let size = end - start;
-    let lowest = earliest_end.max(end.saturating_sub(size + 1)).max(end.saturating_sub(MOST_SLIDING));
+    let lowest = earliest_end
+        .max(end.saturating_sub(size + 1))
+        .max(end.saturating_sub(MOST_SLIDING));
     let mut best: Option<(Score, usize)> = None;
     for shift in lowest..=end {
         let mut score = Score::default();
@@ -207,13 +229,19 @@ impl Score {
         if split.at_end {
             self.penalty += 21;
         }
-        let blank_after = if split.indent.is_none() { 1 + split.blank_after } else { 0 };
+        let blank_after = if split.indent.is_none() {
+            1 + split.blank_after
+        } else {
+            0
+        };
         let blanks = split.blank_before + blank_after;
         self.penalty += 6 * blank_after - 30 * blanks;
         let any = blanks != 0;
         let indent = split.indent.or(split.indent_after);
         self.indent += indent.unwrap_or(-1);
-        let (Some(indent), Some(before)) = (indent, split.indent_before) else { return };
+        let (Some(indent), Some(before)) = (indent, split.indent_before) else {
+            return;
+        };
         if indent > before {
             self.penalty += if any { 10 } else { -4 };
         } else if indent < before {

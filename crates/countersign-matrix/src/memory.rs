@@ -29,7 +29,10 @@ pub(crate) fn budget_gb(
         ));
     };
     let Some(utilization) = block.memory_utilization else {
-        return Err(("offloading needs `dram-utilization`".to_owned(), "add it beside `search-space`".to_owned()));
+        return Err((
+            "offloading needs `dram-utilization`".to_owned(),
+            "add it beside `search-space`".to_owned(),
+        ));
     };
     let per_node = hardware.gpus_per_node;
     let gpus = match &row.shape {
@@ -47,14 +50,22 @@ pub(crate) fn budget_gb(
     };
     let memory = hardware.memory_mib.min(rules.agentic.memory_cap_mib);
     share(memory, utilization, gpus, per_node).ok_or_else(|| {
-        ("the memory budget cannot be computed from these numbers".to_owned(), "correct the row's numbers".to_owned())
+        (
+            "the memory budget cannot be computed from these numbers".to_owned(),
+            "correct the row's numbers".to_owned(),
+        )
     })
 }
 
 fn product(tp: i64, pp: i64, pcp: i64) -> Result<i64, Refusal> {
-    tp.checked_mul(pp).and_then(|gpus| gpus.checked_mul(pcp)).ok_or_else(|| {
-        ("the number of GPUs is too large".to_owned(), "correct `tp`, `pp` and `pcp-size`".to_owned())
-    })
+    tp.checked_mul(pp)
+        .and_then(|gpus| gpus.checked_mul(pcp))
+        .ok_or_else(|| {
+            (
+                "the number of GPUs is too large".to_owned(),
+                "correct `tp`, `pp` and `pcp-size`".to_owned(),
+            )
+        })
 }
 
 /// A replica larger than a node must fill whole nodes, a smaller one must divide a node.
@@ -63,12 +74,16 @@ fn gpus_on_one_node(worker: &Worker, per_node: i64) -> Result<i64, Refusal> {
     let refuse = |message: String| (message, "choose a parallelism that tiles a node".to_owned());
     if replica > per_node {
         if replica % per_node != 0 {
-            return Err(refuse(format!("a worker of {replica} GPUs does not fill nodes of {per_node}")));
+            return Err(refuse(format!(
+                "a worker of {replica} GPUs does not fill nodes of {per_node}"
+            )));
         }
         return Ok(per_node);
     }
     if replica == 0 || per_node % replica != 0 {
-        return Err(refuse(format!("a worker of {replica} GPUs does not divide a node of {per_node}")));
+        return Err(refuse(format!(
+            "a worker of {replica} GPUs does not divide a node of {per_node}"
+        )));
     }
     Ok(replica)
 }

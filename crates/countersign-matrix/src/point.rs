@@ -37,7 +37,10 @@ pub enum PointShape {
     /// `tp`, `pp`, `dcp-size`, `pcp-size`, `ep`, `dp-attn`.
     Single(i64, i64, i64, i64, i64, bool),
     /// `num-worker` and the same six, for prefill and decode.
-    Multi((i64, i64, i64, i64, i64, i64, bool), (i64, i64, i64, i64, i64, i64, bool)),
+    Multi(
+        (i64, i64, i64, i64, i64, i64, bool),
+        (i64, i64, i64, i64, i64, i64, bool),
+    ),
 }
 
 impl PointShape {
@@ -47,7 +50,15 @@ impl PointShape {
 
     fn multi(prefill: &Worker, decode: &Worker) -> Self {
         let degrees = |worker: &Worker| {
-            (worker.count, worker.tp, worker.pp, worker.dcp, worker.pcp, worker.ep, worker.dp_attention)
+            (
+                worker.count,
+                worker.tp,
+                worker.pp,
+                worker.dcp,
+                worker.pcp,
+                worker.ep,
+                worker.dp_attention,
+            )
         };
         PointShape::Multi(degrees(prefill), degrees(decode))
     }
@@ -55,12 +66,7 @@ impl PointShape {
 
 impl fmt::Display for PointShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fn degrees(
-            f: &mut fmt::Formatter<'_>,
-            tp: i64,
-            others: [(&str, i64); 4],
-            dp_attention: bool,
-        ) -> fmt::Result {
+        fn degrees(f: &mut fmt::Formatter<'_>, tp: i64, others: [(&str, i64); 4], dp_attention: bool) -> fmt::Result {
             write!(f, "tp{tp}")?;
             for (name, degree) in others.into_iter().filter(|(_, degree)| *degree != 1) {
                 write!(f, " {name}{degree}")?;
@@ -68,16 +74,24 @@ impl fmt::Display for PointShape {
             if dp_attention { f.write_str(" dp-attn") } else { Ok(()) }
         }
         match *self {
-            PointShape::Single(tp, pp, dcp, pcp, ep, dp_attention) => {
-                degrees(f, tp, [("pp", pp), ("dcp", dcp), ("pcp", pcp), ("ep", ep)], dp_attention)
-            }
+            PointShape::Single(tp, pp, dcp, pcp, ep, dp_attention) => degrees(
+                f,
+                tp,
+                [("pp", pp), ("dcp", dcp), ("pcp", pcp), ("ep", ep)],
+                dp_attention,
+            ),
             PointShape::Multi(prefill, decode) => {
                 for (index, (count, tp, pp, dcp, pcp, ep, dp_attention)) in [prefill, decode].into_iter().enumerate() {
                     if index > 0 {
                         f.write_str(" + ")?;
                     }
                     write!(f, "{count}{}(", if index == 0 { "P" } else { "D" })?;
-                    degrees(f, tp, [("pp", pp), ("dcp", dcp), ("pcp", pcp), ("ep", ep)], dp_attention)?;
+                    degrees(
+                        f,
+                        tp,
+                        [("pp", pp), ("dcp", dcp), ("pcp", pcp), ("ep", ep)],
+                        dp_attention,
+                    )?;
                     f.write_str(")")?;
                 }
                 Ok(())
@@ -103,7 +117,11 @@ impl fmt::Display for Point {
         if let Some(conc) = self.conc {
             write!(f, " c{conc}")?;
         }
-        if self.purpose == Purpose::Eval { f.write_str(" eval") } else { Ok(()) }
+        if self.purpose == Purpose::Eval {
+            f.write_str(" eval")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -117,9 +135,12 @@ impl Row {
         };
         let offload = match &self.work {
             Work::Fixed { .. } => None,
-            Work::Agentic { kv_offloading, backend, .. } => {
-                Some((kv_offloading.clone(), backend.as_ref().map(|backend| backend.name.clone())))
-            }
+            Work::Agentic {
+                kv_offloading, backend, ..
+            } => Some((
+                kv_offloading.clone(),
+                backend.as_ref().map(|backend| backend.name.clone()),
+            )),
         };
         let conc = match (&self.conc, &self.work) {
             (Conc::One(conc), _) => Some(*conc),
@@ -158,15 +179,17 @@ pub fn curves(rows: &[Row]) -> Vec<Curve> {
     let mut known: HashMap<(Arc<str>, String), usize> = HashMap::new();
     for (index, row) in rows.iter().enumerate() {
         let fingerprint = row.fingerprint();
-        let at = *known.entry((row.head.key.clone(), fingerprint.clone())).or_insert_with(|| {
-            curves.push(Curve {
-                fingerprint,
-                entry: row.head.key.clone(),
-                rows: Vec::new(),
-                concurrencies: Vec::new(),
+        let at = *known
+            .entry((row.head.key.clone(), fingerprint.clone()))
+            .or_insert_with(|| {
+                curves.push(Curve {
+                    fingerprint,
+                    entry: row.head.key.clone(),
+                    rows: Vec::new(),
+                    concurrencies: Vec::new(),
+                });
+                curves.len() - 1
             });
-            curves.len() - 1
-        });
         curves[at].rows.push(index);
         curves[at].concurrencies.extend(row.conc.values());
     }

@@ -5,15 +5,24 @@ use std::sync::Arc;
 use countersign_yaml::{Map, Node, Span};
 
 use crate::entry::{Component, ConcList, Own, SearchRow, Shape, SingleShape, Worker};
-use crate::read::Reader;
+use crate::read_entry::Reader;
 use crate::rules::ScenarioType;
 
 const CONC_AND_COMPONENTS: [&str; 5] = ["spec-decoding", "conc-start", "conc-end", "conc-list", "router"];
 const SINGLE_SHAPE: [&str; 6] = ["tp", "pp", "dcp-size", "pcp-size", "ep", "dp-attn"];
 const WORKERS: [&str; 3] = ["prefill", "decode", "kv-p2p-transfer"];
 const OFFLOAD: [&str; 2] = ["kv-offloading", "kv-offload-backend"];
-const WORKER_FIELDS: [&str; 9] =
-    ["num-worker", "tp", "pp", "dcp-size", "pcp-size", "ep", "dp-attn", "hardware", "additional-settings"];
+const WORKER_FIELDS: [&str; 9] = [
+    "num-worker",
+    "tp",
+    "pp",
+    "dcp-size",
+    "pcp-size",
+    "ep",
+    "dp-attn",
+    "hardware",
+    "additional-settings",
+];
 
 pub(crate) fn search_row(
     reader: &mut Reader<'_>,
@@ -34,7 +43,11 @@ pub(crate) fn search_row(
         known.extend(OFFLOAD);
     }
     let map = reader.strict.expect_map(node, "", &known)?;
-    let shape = if multi_node { workers(reader, map, node.span, agentic) } else { single(reader, map, node.span) };
+    let shape = if multi_node {
+        workers(reader, map, node.span, agentic)
+    } else {
+        single(reader, map, node.span)
+    };
     let spec_decoding = spec_decoding(reader, map);
     let (conc_list, conc_range) = concurrencies(reader, map, node.span)?;
     let router = match map.get("router") {
@@ -47,8 +60,11 @@ pub(crate) fn search_row(
         Some(value) if value.is_null() => Own::Nothing,
         Some(value) => Own::Value(reader.non_empty(value, "kv-p2p-transfer")?),
     };
-    let (kv_offloading, kv_offload_backend) =
-        if agentic { offloading(reader, map, node.span, multi_node)? } else { (None, None) };
+    let (kv_offloading, kv_offload_backend) = if agentic {
+        offloading(reader, map, node.span, multi_node)?
+    } else {
+        (None, None)
+    };
     Some(SearchRow {
         span: node.span,
         shape: shape?,
@@ -79,7 +95,14 @@ fn single(reader: &mut Reader<'_>, map: &Map, at: Span) -> Option<Shape> {
     let pcp = factor(reader, map, "pcp-size");
     let ep = optional_int(reader, map, "ep", 1);
     let dp_attention = optional_bool(reader, map, "dp-attn");
-    let shape = SingleShape { tp: tp?, pp: pp?, dcp: dcp?, pcp: pcp?, ep: ep?, dp_attention: dp_attention? };
+    let shape = SingleShape {
+        tp: tp?,
+        pp: pp?,
+        dcp: dcp?,
+        pcp: pcp?,
+        ep: ep?,
+        dp_attention: dp_attention?,
+    };
     divisible(reader, at, shape.tp, shape.dcp);
     Some(Shape::Single(shape))
 }
@@ -119,7 +142,10 @@ fn workers(reader: &mut Reader<'_>, map: &Map, at: Span, agentic: bool) -> Optio
             "give it for both, or for neither",
         );
     }
-    Some(Shape::Multi { prefill: Arc::new(prefill), decode: Arc::new(decode) })
+    Some(Shape::Multi {
+        prefill: Arc::new(prefill),
+        decode: Arc::new(decode),
+    })
 }
 
 fn worker(reader: &mut Reader<'_>, map: &Map, at: Span, role: &'static str) -> Option<Worker> {
@@ -186,7 +212,12 @@ fn factor(reader: &mut Reader<'_>, map: &Map, field: &str) -> Option<i64> {
     let Some(node) = map.get(field) else { return Some(1) };
     let number = reader.strict.expect_int(node, field)?;
     if number <= 0 {
-        reader.strict.problem(node.span, field, format!("`{field}` must be positive"), "correct the number");
+        reader.strict.problem(
+            node.span,
+            field,
+            format!("`{field}` must be positive"),
+            "correct the number",
+        );
         return None;
     }
     Some(number)
@@ -208,7 +239,9 @@ fn optional_bool(reader: &mut Reader<'_>, map: &Map, field: &str) -> Option<bool
 
 fn spec_decoding(reader: &mut Reader<'_>, map: &Map) -> Option<Arc<str>> {
     let rules = &reader.rules.spec_decoding;
-    let Some(node) = map.get("spec-decoding") else { return Some(reader.words.get(&rules.none)) };
+    let Some(node) = map.get("spec-decoding") else {
+        return Some(reader.words.get(&rules.none));
+    };
     let text = reader.strict.expect_str(node, "spec-decoding")?;
     if !rules.values.iter().any(|value| value == text) {
         reader.strict.problem(
@@ -234,7 +267,12 @@ fn concurrencies(reader: &mut Reader<'_>, map: &Map, at: Span) -> Option<(ConcLi
                 values.push(reader.strict.expect_int(item, "conc-list")?);
             }
             if values.iter().any(|value| *value <= 0) {
-                reader.strict.problem(node.span, "conc-list", "concurrencies must be positive", "correct the list");
+                reader.strict.problem(
+                    node.span,
+                    "conc-list",
+                    "concurrencies must be positive",
+                    "correct the list",
+                );
                 return None;
             }
             ConcList::Values(values)
@@ -294,7 +332,10 @@ fn offloading(reader: &mut Reader<'_>, map: &Map, at: Span, multi_node: bool) ->
         let (message, remedy) = if offloads {
             ("offloading needs a backend", "add `kv-offload-backend`")
         } else {
-            ("a backend without offloading", "remove `kv-offload-backend`, or set `kv-offloading`")
+            (
+                "a backend without offloading",
+                "remove `kv-offload-backend`, or set `kv-offloading`",
+            )
         };
         reader.strict.problem(at, "kv-offload-backend", message, remedy);
         return None;

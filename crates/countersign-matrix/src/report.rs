@@ -49,9 +49,10 @@ pub fn selection_report(selection: &Selection, rules: &MatrixRules, format: Form
                 out.push_str("only new points of existing curves are run, without evaluations\n");
             }
             out.push('\n');
-            if let (Some(rule), Some(row)) =
-                (&rules.canary, canary(&selection.throughput, rules).and_then(|index| selection.throughput.get(index)))
-            {
+            if let (Some(rule), Some(row)) = (
+                &rules.canary,
+                canary(&selection.throughput, rules).and_then(|index| selection.throughput.get(index)),
+            ) {
                 let _ = writeln!(out, "{} (where it is enabled): {}\n", rule.lane, job_name(row, rules));
             }
             let rows: Vec<Row> = selection.rows().cloned().collect();
@@ -70,11 +71,15 @@ pub fn buckets_json(selection: &Selection, rules: &MatrixRules) -> Json {
     for row in &selection.throughput {
         let name = match row.lengths() {
             None => "agentic".to_owned(),
-            Some((isl, osl)) => {
-                rules.sequence_name(isl, osl).map_or_else(|| format!("{isl}_{osl}"), str::to_owned)
-            }
+            Some((isl, osl)) => rules
+                .sequence_name(isl, osl)
+                .map_or_else(|| format!("{isl}_{osl}"), str::to_owned),
         };
-        let bucket = throughput.entry(row.nodes()).or_default().entry(name).or_insert_with(|| json!([]));
+        let bucket = throughput
+            .entry(row.nodes())
+            .or_default()
+            .entry(name)
+            .or_insert_with(|| json!([]));
         if let Json::Array(rows) = bucket {
             rows.push(row.to_json());
         }
@@ -113,7 +118,9 @@ pub fn diff_report(diff: &MatrixDiff, rules: &MatrixRules, format: Format) -> St
                 })
                 .collect();
             let rows = |rows: &[Row]| -> Vec<Json> {
-                rows.iter().map(|row| json!({"entry": &*row.head.key, "row": row.to_json()})).collect()
+                rows.iter()
+                    .map(|row| json!({"entry": &*row.head.key, "row": row.to_json()}))
+                    .collect()
             };
             pretty(&json!({"added": rows(&diff.added), "removed": rows(&diff.removed), "changed": changed}))
         }
@@ -124,7 +131,10 @@ pub fn diff_report(diff: &MatrixDiff, rules: &MatrixRules, format: Format) -> St
                 .map(|row| (Some("added"), row))
                 .chain(diff.removed.iter().map(|row| (Some("removed"), row)))
                 .chain(diff.changed.iter().flat_map(|changed| {
-                    [(Some("changed from"), &changed.before), (Some("changed to"), &changed.after)]
+                    [
+                        (Some("changed from"), &changed.before),
+                        (Some("changed to"), &changed.after),
+                    ]
                 }));
             csv(rows, rules)
         }
@@ -136,15 +146,21 @@ pub fn diff_report(diff: &MatrixDiff, rules: &MatrixRules, format: Format) -> St
 pub fn problems_report(problems: &[Problem], format: Format) -> String {
     match format {
         Format::Text => problems.iter().map(|problem| format!("{problem}\n")).collect(),
-        Format::Json => {
-            pretty(&json!({ "problems": problems.iter().map(|p| json!(p)).collect::<Vec<_>>() }))
-        }
+        Format::Json => pretty(&json!({ "problems": problems.iter().map(|p| json!(p)).collect::<Vec<_>>() })),
         Format::Csv => {
             let mut out = String::from("file,line,column,entry,path,message,remedy\n");
             for problem in problems {
                 let entry = problem.entry.as_deref().unwrap_or_default();
                 let (line, column) = (problem.line.to_string(), problem.column.to_string());
-                let cells = [&*problem.file, &line, &column, entry, &problem.path, &problem.message, &problem.remedy];
+                let cells = [
+                    &*problem.file,
+                    &line,
+                    &column,
+                    entry,
+                    &problem.path,
+                    &problem.message,
+                    &problem.remedy,
+                ];
                 csv_line(&mut out, cells.into_iter());
             }
             out
@@ -194,10 +210,21 @@ fn diff_text(diff: &MatrixDiff, rules: &MatrixRules) -> String {
         }
     }
     for changed in &diff.changed {
-        let _ = writeln!(out, "~ {}  [{}]", job_name(&changed.after, rules), changed.after.head.key);
+        let _ = writeln!(
+            out,
+            "~ {}  [{}]",
+            job_name(&changed.after, rules),
+            changed.after.head.key
+        );
         for field in &changed.fields {
             let show = |value: &Option<Json>| value.as_ref().map_or("(none)".to_owned(), Json::to_string);
-            let _ = writeln!(out, "    {}: {} -> {}", field.field, show(&field.before), show(&field.after));
+            let _ = writeln!(
+                out,
+                "    {}: {} -> {}",
+                field.field,
+                show(&field.before),
+                show(&field.after)
+            );
         }
     }
     out
@@ -222,7 +249,11 @@ fn csv<'r>(rows: impl Iterator<Item = (Option<&'static str>, &'r Row)>, rules: &
         let lane = lane(row, rules).map_or(NO_LANE, |lane| lane.name.as_str());
         put(&mut cells, "lane".to_owned(), lane.to_owned());
         put(&mut cells, "job".to_owned(), job_name(row, rules));
-        let purpose = if row.purpose() == Purpose::Eval { "eval" } else { "throughput" };
+        let purpose = if row.purpose() == Purpose::Eval {
+            "eval"
+        } else {
+            "throughput"
+        };
         put(&mut cells, "purpose".to_owned(), purpose.to_owned());
         if let Json::Object(fields) = row.to_json() {
             for (name, value) in fields {
@@ -241,7 +272,12 @@ fn csv<'r>(rows: impl Iterator<Item = (Option<&'static str>, &'r Row)>, rules: &
     let mut out = String::new();
     csv_line(&mut out, columns.iter().map(String::as_str));
     for cells in &table {
-        csv_line(&mut out, columns.iter().map(|column| cells.get(column).map_or("", String::as_str)));
+        csv_line(
+            &mut out,
+            columns
+                .iter()
+                .map(|column| cells.get(column).map_or("", String::as_str)),
+        );
     }
     out
 }

@@ -54,17 +54,29 @@ pub struct Resolution {
 #[must_use]
 pub fn sku<'l>(runner: &str, layout: &'l Layout, rules: &MatrixRules) -> Option<&'l str> {
     let label = runner.strip_prefix(&rules.cluster_prefix).unwrap_or(runner);
-    layout
-        .sku_words
-        .iter()
-        .map(String::as_str)
-        .find(|word| label.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')))
+    layout.sku_words.iter().map(String::as_str).find(|word| {
+        label
+            .strip_prefix(word)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    })
 }
 
 /// Finds the files of an entry in a revision.
 #[must_use]
-pub fn resolve(entry: &Entry, runners: &Runners, files: &dyn Files, layout: &Layout, rules: &MatrixRules) -> Resolution {
-    let resolver = Resolver { files, layout, rules, entry, sku: sku(&entry.head.runner, layout, rules) };
+pub fn resolve(
+    entry: &Entry,
+    runners: &Runners,
+    files: &dyn Files,
+    layout: &Layout,
+    rules: &MatrixRules,
+) -> Resolution {
+    let resolver = Resolver {
+        files,
+        layout,
+        rules,
+        entry,
+        sku: sku(&entry.head.runner, layout, rules),
+    };
     resolver.run(runners)
 }
 
@@ -78,7 +90,10 @@ struct Resolver<'a> {
 
 impl Resolver<'_> {
     fn run(&self, runners: &Runners) -> Resolution {
-        let mut out = Resolution { sku: self.sku.map(str::to_owned), ..Resolution::default() };
+        let mut out = Resolution {
+            sku: self.sku.map(str::to_owned),
+            ..Resolution::default()
+        };
         let bases = self.launcher_bases(runners);
         for base in &bases {
             let path = fill(&self.layout.launcher.path, &[("base", base)]);
@@ -97,7 +112,11 @@ impl Resolver<'_> {
             }
         }
         for shared in &self.layout.shared {
-            let nodes = if self.entry.head.multi_node { NodeKind::Multi } else { NodeKind::Single };
+            let nodes = if self.entry.head.multi_node {
+                NodeKind::Multi
+            } else {
+                NodeKind::Single
+            };
             if shared.nodes.is_none_or(|wanted| wanted == nodes)
                 && shared.scenario.is_none_or(|scenario| self.entry.has(scenario))
             {
@@ -108,7 +127,10 @@ impl Resolver<'_> {
     }
 
     fn used(&self, path: String) -> UsedFile {
-        UsedFile { exists: self.files.exists(&path), path }
+        UsedFile {
+            exists: self.files.exists(&path),
+            path,
+        }
     }
 
     /// The bases of the runners behind the label. A label that the runners file does not know is taken for the
@@ -117,10 +139,18 @@ impl Resolver<'_> {
         let head = &self.entry.head;
         if let Some(names) = runners.labels.get(&*head.runner) {
             let ends_at = self.layout.launcher.base_ends_at.as_str();
-            return names.iter().map(|name| name.split(ends_at).next().unwrap_or(name).to_owned()).collect();
+            return names
+                .iter()
+                .map(|name| name.split(ends_at).next().unwrap_or(name).to_owned())
+                .collect();
         }
-        let label = head.runner.strip_prefix(&self.rules.cluster_prefix).unwrap_or(&head.runner);
-        let Some((before, after)) = self.layout.launcher.path.split_once("{base}") else { return BTreeSet::new() };
+        let label = head
+            .runner
+            .strip_prefix(&self.rules.cluster_prefix)
+            .unwrap_or(&head.runner);
+        let Some((before, after)) = self.layout.launcher.path.split_once("{base}") else {
+            return BTreeSet::new();
+        };
         self.files
             .list(&format!("{before}{label}"))
             .iter()
@@ -138,7 +168,10 @@ impl Resolver<'_> {
         }
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let target = format!("{folder}/{text}");
-        self.files.exists(&target).then_some(UsedFile { path: target, exists: true })
+        self.files.exists(&target).then_some(UsedFile {
+            path: target,
+            exists: true,
+        })
     }
 
     fn specs(&self, scenario: ScenarioType) -> BTreeSet<Arc<str>> {
@@ -164,7 +197,9 @@ impl Resolver<'_> {
             let suffix = layout.spec_suffix.get(&*spec).map_or("", String::as_str);
             for base in bases {
                 let matches = |rule: &&ScriptRule| rule.launchers.iter().any(|pattern| wildcard(pattern, base));
-                let Some(rule) = layout.rules.iter().find(matches) else { continue };
+                let Some(rule) = layout.rules.iter().find(matches) else {
+                    continue;
+                };
                 let head = &self.entry.head;
                 let framework_suffix = rule.framework_suffix.get(&*head.framework).map_or("", String::as_str);
                 let mut candidates = rule.names.iter().map(|name| {
@@ -198,8 +233,11 @@ impl Resolver<'_> {
                 && (rule.skus.is_empty() || self.sku.is_some_and(|sku| rule.skus.iter().any(|word| word == sku)))
         };
         for rule in self.layout.multi_node.iter().filter(matches) {
-            let agentic_directory =
-                if scenario == ScenarioType::Agentic { rule.agentic_directory.as_str() } else { "" };
+            let agentic_directory = if scenario == ScenarioType::Agentic {
+                rule.agentic_directory.as_str()
+            } else {
+                ""
+            };
             for script in &rule.scripts {
                 let path = fill(
                     script,
@@ -242,13 +280,18 @@ fn recipe_of(value: &str, rule: &RecipeRule, files: &dyn Files, eval_only: bool)
     };
     // A name that climbs out of its directory is nothing that is looked up here.
     let climbs = name.split('/').any(|part| part == "..");
-    let path = rule
-        .prefixes
-        .iter()
-        .filter(|_| !climbs)
-        .find_map(|prefix| name.strip_prefix(prefix.from.as_str()).map(|rest| format!("{}{rest}", prefix.to)));
+    let path = rule.prefixes.iter().filter(|_| !climbs).find_map(|prefix| {
+        name.strip_prefix(prefix.from.as_str())
+            .map(|rest| format!("{}{rest}", prefix.to))
+    });
     let exists = path.as_deref().is_some_and(|path| files.exists(path));
-    UsedRecipe { name: name.to_owned(), selector, path, exists, eval_only }
+    UsedRecipe {
+        name: name.to_owned(),
+        selector,
+        path,
+        exists,
+        eval_only,
+    }
 }
 
 impl Resolution {
@@ -262,7 +305,11 @@ impl Resolution {
         } else if self.launchers.iter().any(|file| file.path == path) {
             Some(FileRole::Launcher)
         } else if self.support.iter().any(|support| {
-            if support.ends_with('/') { path.starts_with(support.as_str()) } else { path == support }
+            if support.ends_with('/') {
+                path.starts_with(support.as_str())
+            } else {
+                path == support
+            }
         }) {
             Some(FileRole::Support)
         } else {

@@ -141,7 +141,11 @@ impl Row {
     /// Throughput, or accuracy only.
     #[must_use]
     pub fn purpose(&self) -> Purpose {
-        if self.eval_only == Some(true) { Purpose::Eval } else { Purpose::Throughput }
+        if self.eval_only == Some(true) {
+            Purpose::Eval
+        } else {
+            Purpose::Throughput
+        }
     }
 
     /// Input and output length of a fixed-length row.
@@ -217,7 +221,12 @@ impl Row {
         put("conc", self.conc.json());
         match &self.work {
             Work::Fixed { max_model_len, .. } => put("max-model-len", Json::from(*max_model_len)),
-            Work::Agentic { kv_offloading, memory_gb, duration, .. } => {
+            Work::Agentic {
+                kv_offloading,
+                memory_gb,
+                duration,
+                ..
+            } => {
                 put("kv-offloading", Json::from(&**kv_offloading));
                 if let Some(memory) = memory_gb {
                     put("total-cpu-dram-gb", Json::from(*memory));
@@ -299,7 +308,10 @@ impl Row {
         if let Work::Fixed { isl, .. } = self.work {
             out.number("isl", isl);
         }
-        if let Work::Agentic { kv_offloading, backend, .. } = &self.work {
+        if let Work::Agentic {
+            kv_offloading, backend, ..
+        } = &self.work
+        {
             if let Some(backend) = backend {
                 out.component("kv-offload-backend", backend);
             }
@@ -338,7 +350,11 @@ impl Row {
             out.text("scenario-type", ScenarioType::Agentic.name());
         }
         out.text("spec-decoding", &self.spec_decoding);
-        if let Work::Agentic { memory_gb: Some(memory), .. } = self.work {
+        if let Work::Agentic {
+            memory_gb: Some(memory),
+            ..
+        } = self.work
+        {
             out.number("total-cpu-dram-gb", memory);
         }
         if let RowShape::Single(shape) = &self.shape {
@@ -355,10 +371,16 @@ fn worker_json(worker: &Worker) -> Json {
     out.insert("ep".to_owned(), Json::from(worker.ep));
     out.insert("dp-attn".to_owned(), Json::from(worker.dp_attention));
     if let Some(hardware) = &worker.hardware {
-        out.insert("hardware".to_owned(), hardware.as_deref().map_or(Json::Null, Json::from));
+        out.insert(
+            "hardware".to_owned(),
+            hardware.as_deref().map_or(Json::Null, Json::from),
+        );
     }
     if let Some(settings) = &worker.settings {
-        out.insert("additional-settings".to_owned(), settings.clone().map_or(Json::Null, Json::from));
+        out.insert(
+            "additional-settings".to_owned(),
+            settings.clone().map_or(Json::Null, Json::from),
+        );
     }
     out.insert("pp".to_owned(), Json::from(worker.pp));
     out.insert("dcp-size".to_owned(), Json::from(worker.dcp));

@@ -368,7 +368,10 @@ impl MatrixRules {
     /// The name of a pair of lengths, if it has one.
     #[must_use]
     pub fn sequence_name(&self, isl: i64, osl: i64) -> Option<&str> {
-        self.sequences.iter().find(|(_, sequence)| sequence.isl == isl && sequence.osl == osl).map(|(name, _)| &**name)
+        self.sequences
+            .iter()
+            .find(|(_, sequence)| sequence.isl == isl && sequence.osl == osl)
+            .map(|(name, _)| &**name)
     }
 
     /// What is wrong with the rules themselves; a policy is refused for these when it is loaded.
@@ -404,7 +407,10 @@ pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
         let after = &rest[open + 1..];
         let known = after.find('}').and_then(|close| {
             let name = &after[..close];
-            values.iter().find(|(key, _)| *key == name).map(|(_, value)| (close, *value))
+            values
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| (close, *value))
         });
         match known {
             Some((close, value)) => {

@@ -103,8 +103,13 @@ pub(crate) fn wildcard(pattern: &str, text: &str) -> bool {
         return false;
     }
     let mut pieces = pattern.split('*');
-    let (first, last) = (pieces.next().unwrap_or_default(), pattern.rsplit('*').next().unwrap_or_default());
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let (first, last) = (
+        pieces.next().unwrap_or_default(),
+        pattern.rsplit('*').next().unwrap_or_default(),
+    );
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
     let middle: Vec<&str> = pieces.collect();
     for piece in &middle[..middle.len().saturating_sub(1)] {
         match rest.find(piece) {
@@ -162,14 +167,24 @@ pub fn select(
     let patterns: usize = items.iter().map(|item| item.config_keys.len()).sum();
     if let (true, Some(item)) = (patterns > MOST_PATTERNS, items.first()) {
         let message = format!("{patterns} config keys are named, more than the {MOST_PATTERNS} that are read");
-        return Err(vec![item_problem(&file, item, "config-keys", message, "name fewer, or use a wildcard")]);
+        return Err(vec![item_problem(
+            &file,
+            item,
+            "config-keys",
+            message,
+            "name fewer, or use a wildcard",
+        )]);
     }
     let mut resolved: Vec<(usize, Vec<&Arc<Entry>>)> = Vec::new();
     let mut entries = Vec::new();
     for (index, item) in items.iter().enumerate() {
         match resolve_keys(&item.config_keys, &head.masters) {
             Ok(keys) => {
-                entries.extend(keys.iter().map(|key| SelectedEntry { key: key.clone(), item: index, line: item.line }));
+                entries.extend(keys.iter().map(|key| SelectedEntry {
+                    key: key.clone(),
+                    item: index,
+                    line: item.line,
+                }));
                 resolved.push((index, keys.iter().filter_map(|key| head.masters.get(key)).collect()));
             }
             Err(missing) => problems.extend(missing.into_iter().map(|key| {
@@ -193,7 +208,11 @@ pub fn select(
     };
     // Items that ask for all evaluations come first, so that their broader choice holds for an entry named twice.
     resolved.sort_by_key(|(index, _)| !items[*index].all_evals);
-    let mut selection = Selection { entries, append_only, ..Selection::default() };
+    let mut selection = Selection {
+        entries,
+        append_only,
+        ..Selection::default()
+    };
     let mut seen = Seen::default();
     for (index, configs) in &resolved {
         let item = &items[*index];
@@ -209,10 +228,16 @@ pub fn select(
         if item.append_only {
             continue;
         }
-        let mode = if options.all_evals || item.all_evals { EvalMode::AllEvals } else { EvalMode::EvalsOnly };
+        let mode = if options.all_evals || item.all_evals {
+            EvalMode::AllEvals
+        } else {
+            EvalMode::EvalsOnly
+        };
         for (scenarios, group) in seen.evals(configs, item.scenarios()) {
             let rows = generate(head, rules, &group, Mode::TestConfig, scenarios, mode)?;
-            selection.evals.extend(rows.into_iter().filter(|row| at_least(row, item.eval_min_prefill_ep)));
+            selection
+                .evals
+                .extend(rows.into_iter().filter(|row| at_least(row, item.eval_min_prefill_ep)));
         }
     }
     if options.trim {
@@ -254,14 +279,22 @@ impl Seen {
 fn groups<'e>(seen: &mut BTreeMap<Arc<str>, Scenarios>, entries: &[&'e Arc<Entry>], wanted: Scenarios) -> Groups<'e> {
     let mut groups: Groups<'e> = Vec::new();
     for entry in entries {
-        let none = Scenarios { fixed: false, agentic: false };
+        let none = Scenarios {
+            fixed: false,
+            agentic: false,
+        };
         let done = seen.entry(entry.head.key.clone()).or_insert(none);
-        let open =
-            Scenarios { fixed: wanted.fixed && !done.fixed, agentic: wanted.agentic && !done.agentic };
+        let open = Scenarios {
+            fixed: wanted.fixed && !done.fixed,
+            agentic: wanted.agentic && !done.agentic,
+        };
         if open.is_empty() {
             continue;
         }
-        *done = Scenarios { fixed: done.fixed || open.fixed, agentic: done.agentic || open.agentic };
+        *done = Scenarios {
+            fixed: done.fixed || open.fixed,
+            agentic: done.agentic || open.agentic,
+        };
         match groups.iter_mut().find(|(scenarios, _)| *scenarios == open) {
             Some((_, group)) => group.push(entry),
             None => groups.push((open, vec![entry])),

@@ -14,6 +14,7 @@
 
 mod compose;
 mod error;
+mod mapping;
 mod node;
 mod resolve;
 mod serde_node;

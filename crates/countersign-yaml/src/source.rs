@@ -142,9 +142,13 @@ pub(crate) fn position(text: &str, at: usize) -> Span {
     }
 }
 
-/// The parser's refusal with its position. Its own limits on nesting keep their kind.
-pub(crate) fn syntax_error(error: &ScanError) -> YamlError {
+/// The parser's refusal with its position. Its own limits on nesting keep their kind, and a line that is indented with
+/// a tab is named where it is, because the parser stumbles before or after it.
+pub(crate) fn syntax_error(text: &str, error: &ScanError) -> YamlError {
     let mark = error.marker();
+    if let Some(at) = tab_indent(text, mark.line()) {
+        return tab_error(text, at);
+    }
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let at = mark.byte_offset().unwrap_or(0);
     let span = Span {
@@ -153,8 +157,8 @@ pub(crate) fn syntax_error(error: &ScanError) -> YamlError {
         start: at,
         end: at,
     };
-    let text = error.info();
-    let limit = text.contains("nesting") || text.contains("recursion");
+    let message = error.info();
+    let limit = message.contains("nesting") || message.contains("recursion");
     let remedy = if limit {
         "flatten the structure"
     } else {
@@ -167,7 +171,7 @@ pub(crate) fn syntax_error(error: &ScanError) -> YamlError {
             YamlErrorKind::Syntax
         },
         span,
-        text.to_owned(),
+        message.to_owned(),
         remedy,
     )
 }
@@ -237,11 +241,33 @@ impl<'t> TabCheck<'t> {
     }
 
     fn tab(&self, at: usize) -> YamlError {
-        YamlError::new(
-            YamlErrorKind::Syntax,
-            position(self.text, at),
-            "a tab stands where only spaces are read",
-            "replace the tab by spaces",
-        )
+        tab_error(self.text, at)
     }
+}
+
+fn tab_error(text: &str, at: usize) -> YamlError {
+    YamlError::new(
+        YamlErrorKind::Syntax,
+        position(text, at),
+        "a tab stands where only spaces are read",
+        "replace the tab by spaces",
+    )
+}
+
+/// The first tab that indents the line of an error or the line after it.
+fn tab_indent(text: &str, line: usize) -> Option<usize> {
+    let mut start = 0;
+    for (index, content) in text.split_inclusive('\n').enumerate() {
+        if index + 1 == line || index == line {
+            let indent = content.len() - content.trim_start_matches([' ', '\t']).len();
+            if let Some(tab) = content[..indent].find('\t') {
+                return Some(start + tab);
+            }
+        }
+        if index > line {
+            break;
+        }
+        start += content.len();
+    }
+    None
 }
