@@ -1,6 +1,6 @@
 //! Recognition of sign-offs, checklist items, templates and commands in Markdown. Pure.
 //!
-//! What this crate reads was typed by people into comment boxes: [`recognise`] decides whether a body is a
+//! What this crate reads was typed by people into comment boxes: [`recognise()`] decides whether a body is a
 //! sign-off, [`Template`] reads the trusted checklist and compares a sign-off with it, and [`commands()`] finds the
 //! whole-line commands. Every word that belongs to one repository (the phrase, headings, placeholders, hosts,
 //! command names) comes in as [`Rules`] or [`CommandRules`].

@@ -190,7 +190,7 @@ fn hostile_bodies_are_bounded() {
     ];
     for seed in seeds {
         for head in ["", "As a PR reviewer and CODEOWNER\n- [x] a\n- [ ] evals "] {
-            let body = format!("{head}{}", seed.repeat(24_000 / seed.chars().count()));
+            let body = format!("{head}{}", seed.repeat(16_000 / seed.chars().count()));
             exercise(body.as_bytes(), &r, &c);
         }
         // Growing indentation.

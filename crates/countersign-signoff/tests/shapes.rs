@@ -179,6 +179,32 @@ fn the_detail_section_has_many_headings() {
     let detail = s.detail.as_ref().map(|d| (d.heading, d.entries[0].text.as_str()));
     assert_eq!(detail, Some((DetailHeading::Implied, "Because of this")));
     assert_eq!(signoff(&format!("{PHRASE}\n- [x] a\n\nSigned: `me`\n")).detail, None);
+    // What is nested belongs to its bullet, with its links; the next bullet is another entry.
+    let s = signoff(&format!(
+        "{PHRASE}\n- [x] a\nAdditional details:\n- one:\n  - two https://a.example/2\n\n  three\n- four\nfive\n\nsix\n"
+    ));
+    let entries: Vec<(u32, String)> = s
+        .detail
+        .iter()
+        .flat_map(|d| &d.entries)
+        .map(|e| (e.line, e.text.clone()))
+        .collect();
+    assert_eq!(
+        entries,
+        [
+            (4, "one: two three".to_owned()),
+            (8, "four five".to_owned()),
+            (11, "six".to_owned())
+        ]
+    );
+    assert_eq!(
+        s.detail
+            .iter()
+            .flat_map(|d| d.links())
+            .map(|l| l.line)
+            .collect::<Vec<_>>(),
+        [5]
+    );
     // A sentence that mentions the section opens nothing.
     let s = signoff(&format!(
         "{PHRASE}\n- [x] a\n\nAdditional detail section below has more\n"
