@@ -1,1 +1,29 @@
 //! A bounded symbolic evaluator for bash that executes nothing. Pure.
+//!
+//! A launch script is read for one environment and gives the commands it would start, in order, with every word's
+//! value and place. What cannot be known stays symbolic and says which unknown it depends on (product page 6).
+//! Every input is hostile: sizes, depths and steps are bounded by [`Limits`], and nothing is ever run.
+
+mod arith;
+mod cache;
+mod eval;
+mod limits;
+mod output;
+mod pattern;
+mod pmap;
+mod syntax;
+mod text;
+mod value;
+mod world;
+mod wrappers;
+
+pub use cache::ScriptCache;
+pub use eval::{Answer, Answers, Environment, Files, Rest, Setup, evaluate, evaluate_with};
+pub use limits::Limits;
+pub use output::{
+    Call, Command, CommandKind, Diagnostic, End, Evaluation, Literal, Note, Redirect, Word,
+};
+pub use syntax::{Issue, IssueKind, Pos, RedirectOp, Script};
+pub use value::{Piece, PieceKind, Shape, Span, Unknown, Value, Why};
+pub use world::{Var, VarValue, WrittenFile};
+pub use wrappers::{Unwrapped, unwrap_wrappers};

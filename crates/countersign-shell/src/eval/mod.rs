@@ -1,0 +1,508 @@
+//! The evaluator: statements on sets of worlds, in order, within bounds. It starts nothing and reads nothing but
+//! the scripts of the given tree.
+
+mod builtins;
+mod condition;
+mod cut;
+mod declare;
+mod expand;
+mod filters;
+mod flow;
+mod loops;
+mod params;
+pub(crate) mod paths;
+mod printf;
+mod programs;
+mod redirect;
+mod sed;
+mod simple;
+
+pub(crate) use declare::is_name;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::cache::ScriptCache;
+use crate::limits::Limits;
+use crate::output::{Call, Command, Diagnostic, End, Evaluation, Literal, Note, Word};
+use crate::pmap::PMap;
+use crate::syntax::{Pos, Script};
+use crate::value::{Shape, Span, Unknown, Value, Why};
+use crate::world::{Condition, Flow, Frame, FrameKind, Sink, Source, Status, Var, World, id_of};
+
+/// The scripts of one state of the repository.
+pub trait Files {
+    /// Text of the file at a path of the tree; None when the tree has no such file.
+    fn read(&self, path: &str) -> Option<Arc<str>>;
+}
+
+impl Files for BTreeMap<String, Arc<str>> {
+    fn read(&self, path: &str) -> Option<Arc<str>> {
+        self.get(path).cloned()
+    }
+}
+
+/// How a variable that the caller did not name is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rest {
+    /// As not set; its name is listed in [`Evaluation::assumed_unset`].
+    #[default]
+    Unset,
+    /// As unknown.
+    Unknown,
+}
+
+/// The environment of one point.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// Variables with their values (exported).
+    pub variables: BTreeMap<String, String>,
+    /// Names whose value is not known; they may also be unset.
+    pub unknown: BTreeSet<String>,
+    /// Prefixes of such names (`SLURM_`).
+    pub unknown_prefixes: Vec<String>,
+    /// Names that are known to be set and not empty, without a known value.
+    pub filled: BTreeSet<String>,
+    /// All others.
+    pub rest: Rest,
+}
+
+/// What to evaluate.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    /// Path of the script in the tree.
+    pub script: String,
+    /// How the script is called (`$0`); the path in the tree when empty.
+    pub called_as: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Absolute places where the tree is found at run time, the working directory first (`/workspace`).
+    pub roots: Vec<String>,
+    /// Environment.
+    pub environment: Environment,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// What the caller knows about a program that is not run.
+#[derive(Debug, Clone, Default)]
+pub struct Answer {
+    /// Its output.
+    pub output: Option<String>,
+    /// Its exit status.
+    pub status: Option<i32>,
+}
+
+/// Source of such answers: asked for every program, right after it was recorded.
+pub trait Answers {
+    /// What is known about the command; None when nothing is.
+    fn answer(&self, command: &Command) -> Option<Answer>;
+}
+
+/// Evaluate a script for one environment.
+pub fn evaluate(files: &dyn Files, cache: &ScriptCache, setup: &Setup) -> Evaluation {
+    evaluate_with(files, cache, setup, None)
+}
+
+/// Evaluate a script with what the caller knows about the programs it runs.
+pub fn evaluate_with(files: &dyn Files, cache: &ScriptCache, setup: &Setup, answers: Option<&dyn Answers>) -> Evaluation {
+    let mut evaluator = Evaluator::new(files, cache, setup);
+    evaluator.answers = answers;
+    evaluator.run();
+    evaluator.finish()
+}
+
+/// Rust recursion bound over statements and expansions together: far below what a 2 MB stack holds.
+const MAX_DEPTH: usize = 150;
+
+/// Notes kept.
+const MAX_NOTES: usize = 500;
+
+/// Early ends kept.
+const MAX_ENDS: usize = 200;
+
+pub(crate) struct Evaluator<'a> {
+    files: &'a dyn Files,
+    cache: &'a ScriptCache,
+    setup: &'a Setup,
+    answers: Option<&'a dyn Answers>,
+    limits: Limits,
+    out: Evaluation,
+    notes: BTreeSet<Diagnostic>,
+    steps: usize,
+    bytes: usize,
+    depth: usize,
+    calls_open: usize,
+    /// A bound was hit: nothing more is evaluated.
+    stop: bool,
+    script: Arc<Script>,
+    file: u32,
+    calls: Arc<Vec<Call>>,
+    seen: HashMap<u64, Vec<usize>>,
+    subshells: usize,
+    background: usize,
+    pipe_stage: Option<u32>,
+    /// Above zero where a failing command does not end a script under `set -e`.
+    no_errexit: usize,
+    /// Status of the last command substitution, for assignments.
+    substituted: Option<Status>,
+}
+
+impl<'a> Evaluator<'a> {
+    fn new(files: &'a dyn Files, cache: &'a ScriptCache, setup: &'a Setup) -> Self {
+        Evaluator {
+            files,
+            cache,
+            setup,
+            answers: None,
+            limits: setup.limits,
+            out: Evaluation::default(),
+            notes: BTreeSet::new(),
+            steps: 0,
+            bytes: 0,
+            depth: 0,
+            calls_open: 0,
+            stop: false,
+            script: Arc::new(Script::parse("", "", &setup.limits)),
+            file: 0,
+            calls: Arc::default(),
+            seen: HashMap::new(),
+            subshells: 0,
+            background: 0,
+            pipe_stage: None,
+            no_errexit: 0,
+            substituted: None,
+        }
+    }
+
+    fn run(&mut self) {
+        let Some(text) = self.files.read(&self.setup.script) else {
+            let message = format!("{} is not in the tree", self.setup.script);
+            self.note(Note::NotInTree, Span::NOWHERE, message.clone());
+            self.out.truncated = Some(message);
+            return;
+        };
+        let script = self.cache.script(&self.setup.script, &text);
+        let file = self.load(&script);
+        let called = if self.setup.called_as.is_empty() { &self.setup.script } else { &self.setup.called_as };
+        let word = |text: &String| Word { value: Value::text(text.as_str(), Span::NOWHERE), ..Word::default() };
+        let frame = Frame {
+            kind: FrameKind::Script,
+            name: called.as_str().into(),
+            script: script.clone(),
+            file,
+            positional: Arc::new(self.setup.arguments.iter().map(word).collect()),
+            locals: Vec::new(),
+            called_at: Span::NOWHERE,
+        };
+        let root = self.setup.roots.first().map_or("/", |r| r.as_str());
+        let mut vars = PMap::default();
+        let environment = &self.setup.environment;
+        for (name, value) in &environment.variables {
+            let var = Var::scalar(Value::text(value.as_str(), Span::NOWHERE), true);
+            vars.insert(name.as_str().into(), Arc::new(var));
+        }
+        for (names, shape) in [(&environment.unknown, Shape::Any), (&environment.filled, Shape::NonEmpty)] {
+            for name in names {
+                if !environment.variables.contains_key(name) {
+                    let value = Value::unknown(environment_unknown(name, shape), Span::NOWHERE);
+                    vars.insert(name.as_str().into(), Arc::new(Var::scalar(value, true)));
+                }
+            }
+        }
+        let world = World {
+            vars,
+            functions: PMap::default(),
+            files: PMap::default(),
+            frames: vec![Arc::new(frame)],
+            cwd: Value::text(root, Span::NOWHERE),
+            dirs: Arc::default(),
+            status: Status::Known(0),
+            last_background: None,
+            out: Sink::Drop,
+            err_to_out: false,
+            input: Source::Unknown,
+            buffer: Value::empty(),
+            errexit: false,
+            pipefail: false,
+            exit_trap: None,
+            flow: Flow::Normal,
+            path: Arc::default(),
+            facts: Arc::default(),
+            decided: Arc::default(),
+            foreign: None,
+        };
+        self.script = script.clone();
+        self.file = file;
+        let mut worlds = self.block(&script.body, vec![world]);
+        self.run_exit_traps(&mut worlds);
+        self.out.worlds = worlds.len();
+        for world in &worlds {
+            self.collect_files(world);
+        }
+    }
+
+    fn run_exit_traps(&mut self, worlds: &mut Vec<World>) {
+        if worlds.iter().all(|w| w.exit_trap.is_none()) {
+            return;
+        }
+        let mut after = Vec::new();
+        for mut world in std::mem::take(worlds) {
+            match world.exit_trap.take() {
+                Some(text) if !text.is_empty() => {
+                    world.flow = Flow::Normal;
+                    let at = Span { file: self.file, line: 0, col: 0 };
+                    after.extend(self.eval_text(world, &text, at));
+                }
+                _ => after.push(world),
+            }
+        }
+        *worlds = after;
+    }
+
+    fn collect_files(&mut self, world: &World) {
+        for (key, file) in world.files.iter() {
+            let known = self.out.written.entry(key.clone()).or_default();
+            if known.len() < 16 && !known.iter().any(|f| f.content.same(&file.content)) {
+                known.push((**file).clone());
+            }
+        }
+    }
+
+    fn finish(mut self) -> Evaluation {
+        for command in &self.out.commands {
+            for word in command.argv.iter().chain(command.assignments.iter().map(|(_, w)| w)) {
+                for unknown in word.value.unknowns() {
+                    self.out.unknowns.entry(unknown.name.clone()).or_insert_with(|| unknown.clone());
+                }
+            }
+        }
+        self.out.diagnostics = self.notes.into_iter().collect();
+        self.out
+    }
+
+    /// Register a script as read: its number for spans, its issues as notes.
+    fn load(&mut self, script: &Arc<Script>) -> u32 {
+        if let Some(index) = self.out.files.iter().position(|f| *f == script.path) {
+            return index as u32;
+        }
+        let file = self.out.files.len() as u32;
+        self.out.files.push(script.path.clone());
+        for issue in script.issues() {
+            let at = Span { file, line: issue.at.line, col: issue.at.col };
+            self.note(Note::Syntax(issue.kind), at, issue.message.clone());
+        }
+        if script.incomplete() && self.out.truncated.is_none() {
+            self.out.truncated = Some(format!("{} could not be read to its end", script.path));
+        }
+        file
+    }
+
+    pub(crate) fn note(&mut self, note: Note, at: Span, message: String) {
+        if self.notes.len() < MAX_NOTES {
+            self.notes.insert(Diagnostic { note, at, message });
+        }
+    }
+
+    /// Stop at a bound: what follows is not known.
+    fn bound(&mut self, at: Span, message: String) {
+        if self.out.truncated.is_none() {
+            self.out.truncated = Some(message.clone());
+        }
+        self.note(Note::Bound, at, message);
+        self.stop = true;
+    }
+
+    fn step(&mut self, at: Span) -> bool {
+        self.steps += 1;
+        if self.steps > self.limits.steps && !self.stop {
+            self.bound(at, format!("more than {} steps", self.limits.steps));
+        }
+        !self.stop
+    }
+
+    fn count_bytes(&mut self, at: Span, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > self.limits.total_bytes && !self.stop {
+            self.bound(at, format!("more than {} bytes of values", self.limits.total_bytes));
+        }
+    }
+
+    fn span(&self, at: Pos) -> Span {
+        Span { file: self.file, line: at.line, col: at.col }
+    }
+
+    /// A fresh unknown with a name for people, arising at a place.
+    fn fresh(&self, why: Why, name: impl Into<Arc<str>>, at: Span, from: BTreeSet<Arc<str>>, shape: Shape) -> Arc<Unknown> {
+        let name = name.into();
+        let mut depends_on = from;
+        if depends_on.is_empty() {
+            depends_on.insert(name.clone());
+        }
+        let id = id_of(why, &name, at);
+        Arc::new(Unknown { id, name, why, depends_on, shape, choices: Vec::new(), stable: false })
+    }
+
+    fn unknown_value(&self, why: Why, name: impl Into<Arc<str>>, at: Span, from: BTreeSet<Arc<str>>) -> Value {
+        Value::unknown(self.fresh(why, name, at, from, Shape::Any), at)
+    }
+
+    /// An unknown status: "this command succeeds".
+    fn unknown_status(&self, text: &str, at: Span, from: BTreeSet<Arc<str>>) -> Status {
+        let mut text: String = text.chars().take(160).collect();
+        if text.is_empty() {
+            text.push('?');
+        }
+        let literal = Literal { text: text.as_str().into(), at, holds: true, other_side_ends: false, depends_on: from };
+        let key = id_of(Why::Status, &text, at);
+        let condition =
+            Condition { literal, key, stable: false, when_true: Vec::new(), when_false: Vec::new() };
+        Status::Unknown(Arc::new(condition), true)
+    }
+
+    /// Keep a value within its bound.
+    fn bounded(&mut self, value: Value, at: Span) -> Value {
+        let size = value.size();
+        self.count_bytes(at, size);
+        if size <= self.limits.value_bytes {
+            return value;
+        }
+        let message = format!("a value of more than {} bytes", self.limits.value_bytes);
+        self.note(Note::Bound, at, message);
+        self.unknown_value(Why::Limit, "a value over the size bound", at, value.depends_on())
+    }
+
+    /// Record a command; an equal one of another world takes it in.
+    fn record(&mut self, command: Command) {
+        let at = command.span;
+        if self.out.commands.len() >= self.limits.commands {
+            self.bound(at, format!("more than {} commands", self.limits.commands));
+            return;
+        }
+        let mut hash: u64 = id_of(Why::Process, "", at);
+        for word in command.argv.iter().chain(command.assignments.iter().map(|(_, w)| w)) {
+            for piece in word.value.pieces() {
+                let mix = match &piece.kind {
+                    crate::value::PieceKind::Text(text) => id_of(Why::Output, text, Span::NOWHERE),
+                    crate::value::PieceKind::Unknown(unknown) => unknown.id,
+                };
+                hash = hash.rotate_left(5) ^ mix;
+            }
+            hash = hash.wrapping_mul(31).wrapping_add(1);
+        }
+        let mut size = 0;
+        if let Some(known) = self.seen.get(&hash) {
+            for &index in known {
+                let other = &mut self.out.commands[index];
+                let equal = other.kind == command.kind
+                    && other.argv == command.argv
+                    && other.assignments == command.assignments
+                    && other.redirects == command.redirects
+                    && other.calls == command.calls
+                    && other.stdin == command.stdin
+                    && other.background == command.background
+                    && same_environment(other, &command);
+                if equal {
+                    if !Arc::ptr_eq(&other.path, &command.path) {
+                        let common = other.path.iter().filter(|l| command.path.contains(l)).cloned().collect();
+                        other.path = Arc::new(common);
+                    }
+                    return;
+                }
+            }
+        }
+        for word in &command.argv {
+            size += word.value.size() + 64;
+        }
+        self.count_bytes(at, size);
+        self.seen.entry(hash).or_default().push(self.out.commands.len());
+        self.out.commands.push(command);
+    }
+
+    fn end(&mut self, world: &World, at: Span) {
+        if self.out.ends.len() >= MAX_ENDS {
+            return;
+        }
+        let status = match world.status {
+            Status::Known(code) => Some(code),
+            Status::Unknown(..) => None,
+        };
+        let same = |e: &End| e.at == at && e.status == status && e.path == world.path && e.calls == self.calls;
+        if !self.out.ends.iter().any(same) {
+            self.out.ends.push(End { status, at, path: world.path.clone(), calls: self.calls.clone() });
+        }
+    }
+
+    /// Merge worlds that no longer differ; join the nearest when there are more than `most`.
+    fn settle(&mut self, mut worlds: Vec<World>, at: Span, most: usize, why: Why, with_status: bool) -> Vec<World> {
+        if worlds.len() < 2 {
+            return worlds;
+        }
+        let mut kept: Vec<World> = Vec::with_capacity(worlds.len());
+        for world in worlds.drain(..) {
+            match kept.iter_mut().find(|k| k.same_state(&world, with_status)) {
+                Some(known) => {
+                    if !known.status.same(&world.status) {
+                        known.status = crate::world::joined_status(at);
+                    }
+                    known.merge_path(&world);
+                }
+                None => kept.push(world),
+            }
+        }
+        if kept.len() > most {
+            if why == Why::Joined {
+                let message = format!("more than {most} combinations of unknowns: values that differ were put together");
+                self.note(Note::Joined, at, message);
+            }
+            // Join down to half, so that the next fork does not join again at once.
+            let target = (most / 2).max(1);
+            while kept.len() > target {
+                self.steps += kept.len();
+                let mut best = (usize::MAX, 0, 1);
+                for i in 0..kept.len().min(12) {
+                    for j in i + 1..kept.len().min(12) {
+                        let distance = kept[i].distance(&kept[j]);
+                        if distance < best.0 {
+                            best = (distance, i, j);
+                        }
+                    }
+                }
+                let (distance, i, j) = best;
+                if distance >= 1000 {
+                    // Different flows must stay apart.
+                    break;
+                }
+                let other = kept.remove(j);
+                kept[i].join(&other, why, at);
+            }
+        }
+        kept
+    }
+}
+
+fn same_environment(a: &Command, b: &Command) -> bool {
+    let files = a.files.same_by(&b.files, |x, y| Arc::ptr_eq(x, y) || x.content.same(&y.content));
+    files
+        && (a.vars.same_by(&b.vars, |x, y| Arc::ptr_eq(x, y) || x == y)
+            || {
+                let exported = |c: &'_ Command| -> Vec<(Arc<str>, Arc<Var>)> {
+                    c.vars.iter().filter(|(_, v)| v.exported).map(|(k, v)| (k.clone(), v.clone())).collect()
+                };
+                exported(a) == exported(b)
+            })
+}
+
+/// The unknown that an environment variable is.
+pub(crate) fn environment_unknown(name: &str, shape: Shape) -> Arc<Unknown> {
+    let shown: Arc<str> = format!("${name}").into();
+    Arc::new(Unknown {
+        id: id_of(Why::Environment, name, Span::NOWHERE),
+        name: shown,
+        why: Why::Environment,
+        depends_on: [Arc::<str>::from(name)].into(),
+        shape,
+        choices: Vec::new(),
+        stable: true,
+    })
+}
