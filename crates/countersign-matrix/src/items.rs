@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::entry::Problem;
 use crate::expand::Scenarios;
-use crate::linediff;
+use crate::linediff::line_diff;
 use crate::rules::ScenarioType;
 
 /// One added item.
@@ -67,7 +67,7 @@ pub fn added_items(file: &str, old: &str, new: &str) -> Result<Vec<Item>, Vec<Pr
     };
     let old_lines: Vec<&str> = old.split_inclusive('\n').collect();
     let new_lines: Vec<&str> = new.split_inclusive('\n').collect();
-    let Some(diff) = linediff::compare(&old_lines, &new_lines) else {
+    let Some(diff) = line_diff(&old_lines, &new_lines) else {
         return Err(at(
             0,
             "most of the file is rewritten".to_owned(),

@@ -32,6 +32,7 @@ pub use expand::{EvalMode, Mode, Scenarios, entry_rows, full_sweep, generate};
 pub use files::{Files, MapFiles};
 pub use items::{Item, added_items};
 pub use jobs::{CheckRunName, canary, check_run_name, job_name, lane, shape_name};
+pub use linediff::{LineDiff, line_diff};
 pub use point::{Curve, Point, PointShape, curves};
 pub use read::{Configs, Hardware, Masters, Runners, read_masters, read_runners};
 pub use report::{Format, buckets_json, diff_report, problems_report, rows_report, selection_report};

@@ -4,18 +4,19 @@
 
 /// What changed, in lines of the two texts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct LineDiff {
+pub struct LineDiff {
     /// Indexes of lines of the old text that are gone.
-    pub(crate) deleted: Vec<usize>,
+    pub deleted: Vec<usize>,
     /// Indexes of lines of the new text that are new.
-    pub(crate) added: Vec<usize>,
+    pub added: Vec<usize>,
 }
 
 /// The work that is spent on finding the smallest difference: cells of a table of old by new lines.
 const MOST_CELLS: usize = 4_000_000;
 
-/// Compares two texts; `None` where they differ in so much that the smallest difference is not worth finding.
-pub(crate) fn compare(old: &[&str], new: &[&str]) -> Option<LineDiff> {
+/// Compares two texts, given as lines with their line ends; `None` where they differ in so much that the smallest difference is not worth finding.
+#[must_use]
+pub fn line_diff(old: &[&str], new: &[&str]) -> Option<LineDiff> {
     let prefix = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let (old_rest, new_rest) = (&old[prefix..], &new[prefix..]);
     let suffix = old_rest
@@ -36,12 +37,10 @@ pub(crate) fn compare(old: &[&str], new: &[&str]) -> Option<LineDiff> {
         }
         changed
     };
-    let deleted = mark(old.len(), old_middle.len(), &kept_old);
+    let mut deleted = mark(old.len(), old_middle.len(), &kept_old);
     let mut added = mark(new.len(), new_middle.len(), &kept_new);
-    // Groups are only moved where nothing is deleted: beside deletions git keeps insertion and deletion together.
-    if !deleted.contains(&true) {
-        slide(new, &mut added);
-    }
+    slide(old, &mut deleted, &added);
+    slide(new, &mut added, &deleted);
     let indexes = |flags: &[bool]| {
         flags
             .iter()
@@ -92,56 +91,129 @@ fn common(old: &[&str], new: &[&str]) -> Option<(Vec<bool>, Vec<bool>)> {
     Some((kept_old, kept_new))
 }
 
-/// Moves each group of added lines, where it can be moved, to where git puts it: the split with the least indentation,
-/// preferring blank lines around it (git's indent heuristic, on by default since 2.14).
-fn slide(lines: &[&str], added: &mut [bool]) {
-    let mut at = 0;
-    while at < added.len() {
-        if !added[at] {
-            at += 1;
-            continue;
+/// A run of changed lines, possibly empty, between two unchanged ones.
+#[derive(Clone, Copy)]
+struct Group {
+    start: usize,
+    end: usize,
+}
+
+impl Group {
+    fn first(changed: &[bool]) -> Self {
+        Group {
+            start: 0,
+            end: changed.iter().take_while(|flag| **flag).count(),
         }
-        let mut start = at;
-        let mut end = at + added[at..].iter().take_while(|flag| **flag).count();
-        // Up as far as possible, swallowing groups that are met; then down as far as possible.
-        loop {
-            let size = end - start;
-            while start > 0 && lines[start - 1] == lines[end - 1] {
-                start -= 1;
-                end -= 1;
-                added[start] = true;
-                added[end] = false;
-                while start > 0 && added[start - 1] {
-                    start -= 1;
-                }
-            }
-            let earliest_end = end;
-            while end < lines.len() && lines[start] == lines[end] {
-                added[start] = false;
-                added[end] = true;
-                start += 1;
-                end += 1;
-                while end < added.len() && added[end] {
-                    end += 1;
-                }
-            }
-            if end - start == size {
-                settle(lines, added, start, end, earliest_end);
-                break;
-            }
+    }
+
+    fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    /// The group after the next unchanged line.
+    fn next(self, changed: &[bool]) -> Option<Self> {
+        let start = self.end + 1;
+        let rest = changed.get(start..)?;
+        Some(Group {
+            start,
+            end: start + rest.iter().take_while(|flag| **flag).count(),
+        })
+    }
+
+    /// The group before the unchanged line before this one.
+    fn previous(self, changed: &[bool]) -> Option<Self> {
+        let end = self.start.checked_sub(1)?;
+        let size = changed[..end].iter().rev().take_while(|flag| **flag).count();
+        Some(Group { start: end - size, end })
+    }
+
+    /// Moves up by one line, if the line above equals the last one; joins a group that it meets.
+    fn up(&mut self, lines: &[&str], changed: &mut [bool]) -> bool {
+        if self.start == 0 || self.is_empty() || lines[self.start - 1] != lines[self.end - 1] {
+            return false;
         }
-        at = end;
+        self.start -= 1;
+        self.end -= 1;
+        changed[self.start] = true;
+        changed[self.end] = false;
+        self.start -= changed[..self.start].iter().rev().take_while(|flag| **flag).count();
+        true
+    }
+
+    /// Moves down by one line, if the line below equals the first one; joins a group that it meets.
+    fn down(&mut self, lines: &[&str], changed: &mut [bool]) -> bool {
+        if self.end >= lines.len() || self.is_empty() || lines[self.start] != lines[self.end] {
+            return false;
+        }
+        changed[self.start] = false;
+        changed[self.end] = true;
+        self.start += 1;
+        self.end += 1;
+        self.end += changed[self.end..].iter().take_while(|flag| **flag).count();
+        true
+    }
+}
+
+/// Moves each group of changed lines, where it can be moved, to where git puts it: beside a change of the other text if
+/// it can reach one, else to the split with the least indentation, preferring blank lines around it (git's indent
+/// heuristic, on by default since 2.14).
+fn slide(lines: &[&str], changed: &mut [bool], other_changed: &[bool]) {
+    let (mut group, mut other) = (Group::first(changed), Group::first(other_changed));
+    loop {
+        if !group.is_empty() {
+            settle(lines, changed, other_changed, &mut group, &mut other);
+        }
+        // Both texts have the same unchanged lines, so both run out of groups together.
+        match (group.next(changed), other.next(other_changed)) {
+            (Some(next), Some(other_next)) => (group, other) = (next, other_next),
+            _ => break,
+        }
+    }
+}
+
+fn settle(lines: &[&str], changed: &mut [bool], other_changed: &[bool], group: &mut Group, other: &mut Group) {
+    let mut earliest_end;
+    let mut beside_other;
+    loop {
+        let size = group.end - group.start;
+        while group.up(lines, changed) {
+            *other = other.previous(other_changed).unwrap_or(*other);
+        }
+        earliest_end = group.end;
+        beside_other = !other.is_empty();
+        while group.down(lines, changed) {
+            *other = other.next(other_changed).unwrap_or(*other);
+            beside_other |= !other.is_empty();
+        }
+        if size == group.end - group.start {
+            break;
+        }
+    }
+    if group.end == earliest_end {
+        return;
+    }
+    let back_to = if beside_other {
+        None
+    } else {
+        Some(best_end(lines, *group, earliest_end))
+    };
+    loop {
+        let there = match back_to {
+            None => !other.is_empty(),
+            Some(end) => group.end <= end,
+        };
+        if there || !group.up(lines, changed) {
+            break;
+        }
+        *other = other.previous(other_changed).unwrap_or(*other);
     }
 }
 
 /// The most positions that are tried, as in git.
 const MOST_SLIDING: usize = 100;
 
-fn settle(lines: &[&str], added: &mut [bool], start: usize, end: usize, earliest_end: usize) {
-    if end == earliest_end {
-        return;
-    }
-    let size = end - start;
+fn best_end(lines: &[&str], group: Group, earliest_end: usize) -> usize {
+    let (size, end) = (group.end - group.start, group.end);
     let lowest = earliest_end
         .max(end.saturating_sub(size + 1))
         .max(end.saturating_sub(MOST_SLIDING));
@@ -154,9 +226,7 @@ fn settle(lines: &[&str], added: &mut [bool], start: usize, end: usize, earliest
             best = Some((score, shift));
         }
     }
-    let Some((_, shift)) = best else { return };
-    added[start..end].fill(false);
-    added[shift - size..shift].fill(true);
+    best.map_or(end, |(_, shift)| shift)
 }
 
 /// The surroundings of a split between two lines.
@@ -266,7 +336,7 @@ mod tests {
     fn added(old: &str, new: &str) -> String {
         let (old, new): (Vec<&str>, Vec<&str>) =
             (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
-        let diff = compare(&old, &new).expect("small");
+        let diff = line_diff(&old, &new).expect("small");
         diff.added.iter().map(|at| new[*at]).collect()
     }
 
@@ -285,10 +355,19 @@ mod tests {
     }
 
     #[test]
+    fn a_block_inserted_before_the_last_item_stays_whole_beside_a_lost_blank_line() {
+        let last = "- config-keys:\n    - b\n  description:\n    - \"x\"\n  pr-link: 2\n";
+        let old = format!("- config-keys:\n    - a\n  pr-link: 1\n\n{last}  \n");
+        let block = "- config-keys:\n    - c\n  description:\n    - \"y\"\n  pr-link: 3\n\n";
+        let new = format!("- config-keys:\n    - a\n  pr-link: 1\n\n{block}{last}");
+        assert_eq!(added(&old, &new), block);
+    }
+
+    #[test]
     fn deletions_are_found_even_where_lines_are_added() {
         let old = ["a\n", "b\n", "c\n"];
         let new = ["a\n", "x\n", "c\n", "d\n"];
-        let diff = compare(&old, &new).expect("small");
+        let diff = line_diff(&old, &new).expect("small");
         assert_eq!((diff.deleted, diff.added), (vec![1], vec![1, 3]));
     }
 }
