@@ -98,6 +98,8 @@ pub(crate) struct Pull {
     #[serde(default)]
     pub(crate) changed_files: Option<u64>,
     #[serde(default)]
+    pub(crate) commits: Option<u64>,
+    #[serde(default)]
     pub(crate) html_url: String,
     pub(crate) created_at: DateTime<Utc>,
     pub(crate) updated_at: DateTime<Utc>,
@@ -119,6 +121,9 @@ pub(crate) struct File {
     #[serde(default)]
     pub(crate) previous_filename: Option<String>,
     pub(crate) status: String,
+    /// Changed lines; none for binary files.
+    #[serde(default)]
+    pub(crate) changes: u64,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -262,6 +267,10 @@ pub(crate) struct Run {
     #[serde(default)]
     pub(crate) conclusion: Option<Conclusion>,
     pub(crate) created_at: DateTime<Utc>,
+    #[serde(default)]
+    pub(crate) run_started_at: Option<DateTime<Utc>>,
+    #[serde(default)]
+    pub(crate) updated_at: Option<DateTime<Utc>>,
     #[serde(default)]
     pub(crate) html_url: String,
     #[serde(default)]

@@ -28,6 +28,8 @@ pub(crate) struct Call {
     pub(crate) what: String,
     /// Whether a redirect is the answer: it says where an archive lies.
     pub(crate) locate: bool,
+    /// Whether the answer can never change and is kept elsewhere: then it is not kept for conditional requests.
+    pub(crate) passing: bool,
     /// Largest answer, where it differs from the usual.
     pub(crate) cap: Option<usize>,
 }
@@ -43,6 +45,7 @@ impl Call {
             body: None,
             what: what.into(),
             locate: false,
+            passing: false,
             cap: None,
         }
     }
@@ -86,6 +89,12 @@ impl Call {
 
     pub(crate) fn cap(mut self, bytes: usize) -> Self {
         self.cap = Some(bytes);
+        self
+    }
+
+    /// Marks an answer that is not to be kept for conditional requests.
+    pub(crate) fn passing(mut self) -> Self {
+        self.passing = true;
         self
     }
 

@@ -94,6 +94,7 @@ impl Hub {
     ) -> Result<Answer, GitHubError> {
         let budget = who.budget(self);
         let _place = who.place().await;
+        let keeps = call.method == http::Method::GET && !call.passing && !call.locate;
         let mut url = url.to_owned();
         for _ in 0..=REDIRECTS {
             let key = Etags::key(&budget.name, call.accept, &url);
@@ -151,9 +152,7 @@ impl Hub {
             }
             let link = text(LINK).map(str::to_owned);
             let status = reply.status.as_u16();
-            if call.method == http::Method::GET
-                && let Some(etag) = text(ETAG)
-            {
+            if keeps && let Some(etag) = text(ETAG) {
                 let kept = Kept {
                     etag: etag.to_owned(),
                     link: link.clone(),

@@ -3,7 +3,7 @@
 mod app;
 pub(crate) mod hub;
 mod repo;
-mod thread;
+pub(crate) mod thread;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,17 @@
 //! From GitHub to evidence. Everything is read by pinned commit; the pull request and the sign-off are read again at the end.
 
+mod archive;
+mod artifact;
+mod history;
+mod links;
+mod people;
+mod pull;
+mod runs;
+mod signoff;
+mod trees;
+mod upstream;
+mod work;
+
 use chrono::{DateTime, Utc};
 use countersign_core::{CommitSha, Evidence, PrNumber, SignoffKey};
 use countersign_policy::LoadedPolicy;
@@ -89,6 +101,6 @@ impl GatherError {
 ///
 /// # Errors
 /// [`GatherError`].
-pub async fn gather(_repo: &RepoClient, _request: &GatherRequest<'_>) -> Result<Gathered, GatherError> {
-    Err(GatherError::Answer("not yet".into()))
+pub async fn gather(repo: &RepoClient, request: &GatherRequest<'_>) -> Result<Gathered, GatherError> {
+    work::gather(repo, request).await
 }

@@ -1,0 +1,177 @@
+//! What is known of people: roles of those who answered, and the signer's teams.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use countersign_codeowners::{CodeOwners, Owner};
+use countersign_core::evidence::{Association, Comment, Permission, Role, SignoffText};
+use countersign_core::{Cause, CauseKind, Login, Observed};
+use countersign_policy::Policy;
+use countersign_signoff::CommandKind;
+use futures::{StreamExt, stream};
+
+use crate::calls::{Call, join};
+use crate::client::RepoClient;
+use crate::error::GitHubError;
+use crate::wire;
+
+/// People whose role is asked for, and teams whose members are, at most.
+const MOST: usize = 40;
+const AT_ONCE: usize = 8;
+
+/// Roles of those who confirmed or overrode something since the sign-off was written.
+pub(crate) async fn permissions(
+    repo: &RepoClient,
+    comments: &[Comment],
+    since: DateTime<Utc>,
+    policy: &Policy,
+) -> BTreeMap<String, Observed<Permission>> {
+    let mut logins: Vec<&Login> = Vec::new();
+    for comment in comments
+        .iter()
+        .rev()
+        .filter(|comment| comment.created_at >= since && !comment.author_is_bot)
+    {
+        let Some(author) = &comment.author else { continue };
+        let answers = countersign_signoff::commands(&comment.body, &policy.commands.words)
+            .commands
+            .iter()
+            .any(|command| matches!(command.kind, CommandKind::Confirm { .. } | CommandKind::Override { .. }));
+        if answers && logins.len() < MOST && !logins.iter().any(|known| known.same(author.as_str())) {
+            logins.push(author);
+        }
+    }
+    stream::iter(logins.into_iter().map(|login| async move {
+        let what = format!("the role of {login}");
+        let call = Call::get(repo.path(["collaborators", login.as_str(), "permission"]), &what);
+        let found = match repo.read::<wire::Permission>(&call).await {
+            Ok(permission) => Observed::Present(Permission {
+                role: role(&permission.permission, permission.role_name.as_deref()),
+            }),
+            // An account without access at all.
+            Err(GitHubError::NotFound { .. }) => Observed::Present(Permission { role: Role::None }),
+            Err(error) => Observed::Unavailable(error.cause(what)),
+        };
+        (login.as_str().to_ascii_lowercase(), found)
+    }))
+    .buffer_unordered(AT_ONCE)
+    .collect()
+    .await
+}
+
+/// The lesser of both words. `permission` knows no `maintain` and no `triage`: it says `write` and `read` for them. A custom
+/// role authorises nothing by its name (reference guide, section 2.3).
+fn role(permission: &str, role_name: Option<&str>) -> Role {
+    let most = match permission {
+        "admin" => Role::Admin,
+        "write" => Role::Maintain,
+        "read" => Role::Triage,
+        _ => Role::None,
+    };
+    let named = match role_name {
+        Some("admin") => Role::Admin,
+        Some("maintain") => Role::Maintain,
+        Some("write" | "push") => Role::Write,
+        Some("triage") => Role::Triage,
+        Some("none") => Role::None,
+        _ => Role::Read,
+    };
+    most.min(named)
+}
+
+/// The signer's teams, of those that the trusted CODEOWNERS names.
+pub(crate) async fn teams(repo: &RepoClient, signer: &Login, owners: &CodeOwners) -> BTreeMap<String, Observed<bool>> {
+    let mut named: BTreeSet<(String, String)> = BTreeSet::new();
+    for owner in owners.listed_owners() {
+        if let Owner::Team { org, slug } = owner {
+            named.insert((org.to_ascii_lowercase(), slug.to_ascii_lowercase()));
+        }
+    }
+    stream::iter(named.into_iter().enumerate().map(|(index, (org, slug))| async move {
+        let name = format!("{org}/{slug}");
+        let found = if index < MOST {
+            member(repo, &org, &slug, signer).await
+        } else {
+            let why = format!("CODEOWNERS names more than {MOST} teams");
+            Observed::Unavailable(Cause::new(
+                CauseKind::TooLarge,
+                format!("the members of team {name}"),
+                why,
+            ))
+        };
+        (name, found)
+    }))
+    .buffer_unordered(AT_ONCE)
+    .collect()
+    .await
+}
+
+/// Not being a member and not being allowed to know are both 404 at GitHub: only a team that can be read is known not to
+/// have somebody.
+async fn member(repo: &RepoClient, org: &str, slug: &str, login: &Login) -> Observed<bool> {
+    let what = format!("the members of team {org}/{slug}");
+    let unavailable = |error: &GitHubError| Observed::Unavailable(error.cause(&what));
+    let call = Call::get(join(["orgs", org, "teams", slug, "memberships", login.as_str()]), &what);
+    match repo.read::<wire::Membership>(&call).await {
+        // An invitation that is not accepted is none.
+        Ok(membership) => Observed::Present(membership.state == "active"),
+        Err(GitHubError::NotFound { .. }) => {
+            let team = Call::get(join(["orgs", org, "teams", slug]), format!("team {org}/{slug}"));
+            match repo.send(&team).await {
+                Ok(_) => Observed::Present(false),
+                Err(error) => unavailable(&error),
+            }
+        }
+        Err(error) => unavailable(&error),
+    }
+}
+
+/// Whether the signer belongs to the organisation. The association says yes; where it does not, membership may be private,
+/// and is asked for only where a team could not be read.
+pub(crate) async fn organisation(
+    repo: &RepoClient,
+    signoff: &SignoffText,
+    teams: &BTreeMap<String, Observed<bool>>,
+) -> Option<Observed<bool>> {
+    if matches!(signoff.association, Association::Owner | Association::Member) {
+        return Some(Observed::Present(true));
+    }
+    if !teams.values().any(|team| matches!(team, Observed::Unavailable(_))) {
+        return None;
+    }
+    let what = format!("the members of {}", repo.name().owner());
+    let call = Call::get(
+        join(["orgs", repo.name().owner(), "members", signoff.author.as_str()]),
+        &what,
+    );
+    Some(match repo.send(&call).await {
+        Ok(answer) => Observed::Present(answer.status == 204),
+        // To members of the organisation GitHub says 404 for no member; to others, it says a redirect to the public list.
+        Err(GitHubError::NotFound { .. }) => Observed::Present(false),
+        Err(error) => Observed::Unavailable(error.cause(what)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lesser_word_counts_and_a_custom_role_authorises_nothing() {
+        for (permission, name, wanted) in [
+            ("admin", Some("admin"), Role::Admin),
+            ("write", Some("maintain"), Role::Maintain),
+            ("write", Some("write"), Role::Write),
+            ("write", Some("admin"), Role::Maintain),
+            ("read", Some("maintain"), Role::Triage),
+            ("read", Some("triage"), Role::Triage),
+            ("read", Some("read"), Role::Read),
+            ("admin", Some("release-manager"), Role::Read),
+            ("write", None, Role::Read),
+            ("none", Some("admin"), Role::None),
+            ("", Some("admin"), Role::None),
+        ] {
+            assert_eq!(role(permission, name), wanted, "{permission} {name:?}");
+        }
+    }
+}

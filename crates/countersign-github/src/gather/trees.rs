@@ -1,0 +1,308 @@
+//! Trees: the listing of a commit from git's own data, contents by object id from memory, from one tarball, or one by one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use countersign_core::evidence::{EntryMode, MemoryBlobs, Tree, TreeEntry};
+use countersign_core::{BlobId, Cause, CauseKind, CommitSha, Observed};
+use countersign_policy::EvidencePaths;
+use futures::{StreamExt, stream};
+
+use super::archive::{self, blob_id, content};
+use crate::calls::Call;
+use crate::calls::call::RAW;
+use crate::client::RepoClient;
+use crate::error::GitHubError;
+use crate::store::{Content, Listed, Listing};
+use crate::wire;
+
+/// From so many missing contents on, a tarball is cheaper than single calls.
+const TARBALL_FROM: usize = 8;
+/// Contents read one by one at most.
+const SINGLE: usize = 400;
+/// Of which so many at once.
+const AT_ONCE: usize = 12;
+
+/// Reads trees for one gathering.
+pub(crate) struct Trees<'a> {
+    pub(crate) repo: &'a RepoClient,
+    pub(crate) paths: &'a EvidencePaths,
+}
+
+/// The trees and contents of one gathering, as they grow.
+#[derive(Default)]
+pub(crate) struct Grown {
+    pub(crate) trees: BTreeMap<CommitSha, Observed<Tree>>,
+    pub(crate) blobs: MemoryBlobs,
+    /// Contents that are known to be no text.
+    other: BTreeSet<BlobId>,
+}
+
+/// Which part of a commit's tree is evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) trusted: bool,
+    pub(crate) judged: bool,
+}
+
+impl Trees<'_> {
+    /// Everything that any commit's listing may be asked for; listings are kept for all of it, so that one serves both parts.
+    /// Empty = the whole tree.
+    fn all(&self) -> Vec<&str> {
+        if self.paths.trusted.is_empty() || self.paths.judged.is_empty() {
+            return Vec::new();
+        }
+        let mut all: Vec<&str> = self
+            .paths
+            .trusted
+            .iter()
+            .chain(&self.paths.judged)
+            .map(String::as_str)
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    fn covers(&self, part: Part) -> Vec<String> {
+        let lists = [(part.trusted, &self.paths.trusted), (part.judged, &self.paths.judged)];
+        let lists = lists.into_iter().filter(|(wanted, _)| *wanted).map(|(_, list)| list);
+        if lists.clone().any(Vec::is_empty) {
+            return Vec::new();
+        }
+        let mut covers: Vec<String> = lists.flatten().cloned().collect();
+        covers.sort_unstable();
+        covers.dedup();
+        covers
+    }
+
+    /// The listing of a commit.
+    pub(crate) async fn listing(&self, sha: &CommitSha) -> Result<Listing, Cause> {
+        let all = self.all();
+        let mut hasher = DefaultHasher::new();
+        all.hash(&mut hasher);
+        let covers = hasher.finish();
+        let stores = &self.repo.hub.stores;
+        let name = self.repo.name();
+        if let Some(kept) = stores.listing(name, sha, covers) {
+            return Ok(kept);
+        }
+        let what = format!("the files of commit {}", sha.short());
+        let call = Call::get(self.repo.path(["git", "trees", sha.as_str()]), &what)
+            .query("recursive", 1)
+            .passing();
+        let answer: wire::TreeAnswer = self.repo.read(&call).await.map_err(|error| error.cause(&what))?;
+        if answer.truncated {
+            return Err(Cause::new(
+                CauseKind::TooLarge,
+                what,
+                "GitHub lists only a part of them",
+            ));
+        }
+        let listing: Listing = Arc::new(answer.tree.into_iter().filter_map(|item| listed(item, &all)).collect());
+        stores.keep_listing(name, sha, covers, Arc::clone(&listing));
+        Ok(listing)
+    }
+
+    /// Fetches the contents that a commit's listing names, into the store and into `grown`.
+    pub(crate) async fn fetch(&self, sha: &CommitSha, listing: &Listing, grown: &mut Grown) -> Result<(), Cause> {
+        let what = || format!("the files of commit {}", sha.short());
+        let mut missing = self.missing(listing, grown);
+        if missing.len() >= TARBALL_FROM {
+            let call = Call::get(
+                self.repo.path(["tarball", sha.as_str()]),
+                format!("the archive of commit {}", sha.short()),
+            );
+            let found = archive::contents(self.repo, &call, &missing, self.paths.max_file_bytes).await;
+            for (id, content) in found.map_err(|error| error.cause(what()))? {
+                missing.remove(&id);
+                self.keep(id, content, grown);
+            }
+        }
+        if missing.len() > SINGLE {
+            return Err(Cause::new(
+                CauseKind::TooLarge,
+                what(),
+                format!(
+                    "{} files are not in the commit's archive, and more than {SINGLE} are not read one by one",
+                    missing.len()
+                ),
+            ));
+        }
+        let mut single = stream::iter(missing.into_iter().map(|id| async move {
+            let read = self.single(&id).await;
+            (id, read)
+        }))
+        .buffer_unordered(AT_ONCE);
+        while let Some((id, read)) = single.next().await {
+            let content = read.map_err(|error| error.cause(what()))?;
+            self.keep(id, content, grown);
+        }
+        Ok(())
+    }
+
+    /// The text of one file of a listing; `None` where it is no text.
+    pub(crate) async fn text(&self, entry: &Listed) -> Result<Option<Arc<str>>, GitHubError> {
+        let stores = &self.repo.hub.stores;
+        let content = match stores.blob(self.repo.name(), &entry.id) {
+            Some(kept) => kept,
+            None => {
+                let read = self.single(&entry.id).await?;
+                stores.keep_blob(self.repo.name(), &entry.id, read.clone());
+                read
+            }
+        };
+        Ok(match content {
+            Content::Text(text) => Some(text),
+            Content::NotText => None,
+        })
+    }
+
+    async fn single(&self, id: &BlobId) -> Result<Content, GitHubError> {
+        let cap = usize::try_from(self.paths.max_file_bytes)
+            .unwrap_or(usize::MAX)
+            .saturating_add(1);
+        let call = Call::get(
+            self.repo.path(["git", "blobs", id.as_str()]),
+            format!("file content {}", &id.as_str()[..8]),
+        )
+        .accept(RAW)
+        .cap(cap)
+        .passing();
+        let bytes = self.repo.send(&call).await?.body;
+        if blob_id(&bytes).as_ref() != Some(id) {
+            return Err(GitHubError::Decode {
+                what: call.what,
+                path: String::new(),
+                why: "the content has another object id".into(),
+            });
+        }
+        Ok(content(bytes.to_vec()))
+    }
+
+    fn keep(&self, id: BlobId, content: Content, grown: &mut Grown) {
+        self.repo.hub.stores.keep_blob(self.repo.name(), &id, content.clone());
+        grown.take(id, content);
+    }
+
+    /// The ids whose contents are wanted and neither here nor in the store.
+    fn missing(&self, listing: &Listing, grown: &mut Grown) -> BTreeSet<BlobId> {
+        let mut missing = BTreeSet::new();
+        for id in self.wanted(listing) {
+            if grown.blobs.0.contains_key(id) || grown.other.contains(id) {
+                continue;
+            }
+            match self.repo.hub.stores.blob(self.repo.name(), id) {
+                Some(content) => grown.take(id.clone(), content),
+                None => {
+                    missing.insert(id.clone());
+                }
+            }
+        }
+        missing
+    }
+
+    /// Contents within the limits. Where all of them together are too large, the largest are left out: a pull request that
+    /// adds bulk then hides its bulk, not the small files beside it.
+    fn wanted<'l>(&self, listing: &'l Listing) -> Vec<&'l BlobId> {
+        let mut files: Vec<(u64, &BlobId)> = listing
+            .values()
+            .filter(|entry| entry.mode != EntryMode::Submodule && entry.size <= self.paths.max_file_bytes)
+            .map(|entry| (entry.size, &entry.id))
+            .collect();
+        files.sort_unstable();
+        files.dedup();
+        let mut left = self.paths.max_tree_bytes;
+        files
+            .into_iter()
+            .map_while(|(size, id)| {
+                left = left.checked_sub(size)?;
+                Some(id)
+            })
+            .collect()
+    }
+
+    /// The tree as evidence shows it.
+    pub(crate) fn tree(&self, sha: &CommitSha, listing: &Listing, part: Part) -> Tree {
+        let mut tree = Tree {
+            commit: sha.clone(),
+            covers: self.covers(part),
+            entries: Arc::default(),
+        };
+        let entries = listing
+            .iter()
+            .filter(|(path, _)| tree.covers(path))
+            .map(|(path, entry)| {
+                (
+                    path.clone(),
+                    TreeEntry {
+                        mode: entry.mode,
+                        id: entry.id.clone(),
+                    },
+                )
+            })
+            .collect();
+        tree.entries = Arc::new(entries);
+        tree
+    }
+}
+
+impl Grown {
+    fn take(&mut self, id: BlobId, content: Content) {
+        match content {
+            Content::Text(text) => {
+                self.blobs.0.insert(id, text);
+            }
+            Content::NotText => {
+                self.other.insert(id);
+            }
+        }
+    }
+
+    /// Adds a tree, with what came of its contents.
+    pub(crate) fn add(&mut self, sha: &CommitSha, tree: Result<Tree, Cause>) {
+        let tree = match tree {
+            Ok(tree) => Observed::Present(tree),
+            Err(cause) => Observed::Unavailable(cause),
+        };
+        self.trees.insert(sha.clone(), tree);
+    }
+
+    /// Adds what another one has.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.trees.extend(other.trees);
+        self.blobs.0.extend(other.blobs.0);
+        self.other.extend(other.other);
+    }
+}
+
+fn listed(item: wire::TreeItem, all: &[&str]) -> Option<(String, Listed)> {
+    let mode = match item.mode.as_str() {
+        "100755" => EntryMode::Executable,
+        "120000" => EntryMode::Symlink,
+        "160000" => EntryMode::Submodule,
+        "040000" => return None,
+        _ => EntryMode::File,
+    };
+    let covered = all.is_empty()
+        || all.iter().any(|cover| {
+            if cover.ends_with('/') {
+                item.path.starts_with(cover)
+            } else {
+                item.path == *cover
+            }
+        });
+    // No size: more than GitHub would say, so it is not read.
+    let size = item
+        .size
+        .unwrap_or(if mode == EntryMode::Submodule { 0 } else { u64::MAX });
+    covered.then_some((
+        item.path,
+        Listed {
+            mode,
+            id: item.sha,
+            size,
+        },
+    ))
+}

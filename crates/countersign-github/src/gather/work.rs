@@ -1,0 +1,318 @@
+//! The order of a gathering. Calls that do not need each other's answers are made at once; what follows from what:
+//!
+//! ```text
+//! pull request, sign-off, files, commits, comments
+//!   ├─ head's files ──────────────────────────────┐
+//!   ├─ tip ─ comparison, tip's files ─ base's files ┴─ template, teams, upstream
+//!   ├─ runs ─ jobs, artifacts ─ contents
+//!   └─ roles
+//! files of runs' commits
+//! pull request and sign-off again
+//! ```
+
+use std::collections::BTreeSet;
+
+use countersign_codeowners::CodeOwners;
+use countersign_core::evidence::{Blobs, EVIDENCE_FORMAT, People, SignoffText};
+use countersign_core::{Cause, CommitSha, Evidence, Observed};
+use countersign_policy::Policy;
+use countersign_signoff::{SignOff, Template};
+use futures::future::{join, join3, join4, join5};
+
+use super::runs::{self, Wanted};
+use super::trees::{Grown, Part, Trees};
+use super::{GatherError, GatherRequest, Gathered, history, links, people, pull, signoff, upstream};
+use crate::calls::Call;
+use crate::client::RepoClient;
+use crate::error::GitHubError;
+use crate::wire;
+
+const JUDGED: Part = Part {
+    trusted: false,
+    judged: true,
+};
+const TRUSTED: Part = Part {
+    trusted: true,
+    judged: false,
+};
+
+fn fatal(what: impl Into<String>) -> impl FnOnce(GitHubError) -> GatherError {
+    let what = what.into();
+    |source| GatherError::GitHub { what, source }
+}
+
+pub(crate) async fn gather(repo: &RepoClient, request: &GatherRequest<'_>) -> Result<Gathered, GatherError> {
+    let repo = &repo.counted();
+    let policy = &request.policy.policy;
+    let number = request.pull_request;
+    let (pull, signed, files, commits, comments) = join5(
+        repo.read_pull(number),
+        signoff::read(repo, number, request.signoff),
+        pull::list_files(repo, number),
+        pull::list_commits(repo, number),
+        repo.read_comments(number),
+    )
+    .await;
+    let pull = pull.map_err(fatal("the pull request"))?;
+    let Some(signed) = signed.map_err(fatal("the sign-off"))? else {
+        return Ok(Gathered::SignoffGone);
+    };
+    let files = pull::files(&pull, files);
+    let commits = pull::commits(&pull, commits);
+    let comments = match comments {
+        Ok(list) => Observed::Present(pull::comments(list)),
+        Err(error) => Observed::Unavailable(error.cause(format!("the comments of #{number}"))),
+    };
+    let own = links::signoff(&signed, policy);
+    let said = comments.present().map_or(&[][..], Vec::as_slice);
+    let named = links::runs(repo.name(), said, own.as_ref(), policy);
+    let shas: Option<BTreeSet<CommitSha>> = commits
+        .present()
+        .map(|list| list.iter().map(|commit| commit.sha.clone()).collect());
+    let wanted = Wanted {
+        policy,
+        pull: &pull,
+        commits: shas.as_ref(),
+        named: &named,
+    };
+    let trees = Trees {
+        repo,
+        paths: &policy.evidence,
+    };
+
+    let (content, found, permissions, text) = join4(
+        content(repo, &trees, policy, &pull, &signed, own.as_ref()),
+        runs::runs(repo, &wanted),
+        people::permissions(repo, said, signed.created_at, policy),
+        signoff::text(repo, signed.clone()),
+    )
+    .await;
+    let mut content = content?;
+    let text = text.map_err(fatal("the sign-off"))?;
+    content.finish(repo, &trees, policy, &text, &found.commits).await;
+    let organisation = people::organisation(repo, &text, &content.teams).await;
+
+    let (after, signed_after) = join(repo.read_pull(number), signoff::read(repo, number, request.signoff)).await;
+    let after = after.map_err(fatal("the pull request"))?;
+    let Some(signed_after) = signed_after.map_err(fatal("the sign-off"))? else {
+        return Ok(Gathered::SignoffGone);
+    };
+    if after.head.sha != pull.head.sha {
+        return Ok(Gathered::HeadMoved {
+            from: pull.head.sha,
+            to: after.head.sha,
+        });
+    }
+    if !signoff::same(&signed, &signed_after) {
+        return Ok(Gathered::SignoffChanged);
+    }
+    if after.base.name != pull.base.name
+        || after.draft != pull.draft
+        || after.state != pull.state
+        || labels(&after) != labels(&pull)
+    {
+        return Ok(Gathered::PullRequestChanged);
+    }
+    let evidence = Evidence {
+        format: EVIDENCE_FORMAT,
+        now: request.now,
+        head_seen_at: request.head_seen_at.or(found.first_on_head).unwrap_or(request.now),
+        repository: pull
+            .base
+            .repo
+            .as_ref()
+            .map_or_else(|| repo.name().clone(), |base| base.full_name.clone()),
+        pull_request: pull::pull_request(&pull),
+        signoff: text,
+        trusted_sha: content.trusted,
+        merge_base: content.merge_base,
+        changed_files: files,
+        commits,
+        comments,
+        people: People {
+            permissions,
+            signer_teams: content.teams,
+            signer_in_organisation: organisation,
+        },
+        previous_template: content.previous_template,
+        trees: content.grown.trees,
+        runs: found.runs,
+        upstream: content.upstream,
+        blobs: Blobs::new(content.grown.blobs),
+    };
+    Ok(Gathered::Evidence {
+        evidence: Box::new(evidence),
+        stats: repo.stats(),
+    })
+}
+
+fn labels(pull: &wire::Pull) -> BTreeSet<&str> {
+    pull.labels.iter().map(|label| label.name.as_str()).collect()
+}
+
+/// What is read from commits, and what follows from trusted files.
+struct Content {
+    trusted: CommitSha,
+    tip_date: Option<chrono::DateTime<chrono::Utc>>,
+    merge_base: Observed<CommitSha>,
+    grown: Grown,
+    teams: std::collections::BTreeMap<String, Observed<bool>>,
+    upstream: std::collections::BTreeMap<String, Observed<countersign_core::evidence::Upstream>>,
+    previous_template: Observed<countersign_core::evidence::FileVersion>,
+}
+
+async fn content(
+    repo: &RepoClient,
+    trees: &Trees<'_>,
+    policy: &Policy,
+    pull: &wire::Pull,
+    signed: &crate::info::ThreadItem,
+    own: Option<&SignOff>,
+) -> Result<Content, GatherError> {
+    let head = &pull.head.sha;
+    let head_tree = async {
+        let mut grown = Grown::default();
+        let tree = read_tree(trees, head, JUDGED, &mut grown).await;
+        grown.add(head, tree);
+        grown
+    };
+    let base = async {
+        let branch = &pull.base.name;
+        let call = Call::get(
+            repo.path(["git", "ref", "heads", branch]),
+            format!("target branch {branch}"),
+        );
+        let trusted = repo
+            .read::<wire::Ref>(&call)
+            .await
+            .map_err(fatal("the target branch"))?
+            .object
+            .sha;
+        // The second page has no files, of which this answer may have thousands of lines; who parted where is on every page.
+        let range = format!("{trusted}...{head}");
+        let call = Call::get(
+            repo.path(["compare", &range]),
+            format!("the comparison of {} and {}", trusted.short(), head.short()),
+        )
+        .query("per_page", 1)
+        .query("page", 2);
+        let compare = async {
+            let compared = repo.read::<wire::Comparison>(&call).await;
+            let listing = match &compared {
+                Ok(compared) => Some(trees.listing(&compared.merge_base_commit.sha).await),
+                Err(_) => None,
+            };
+            (compared, listing)
+        };
+        let ((compared, base_listing), trusted_listing) = join(compare, trees.listing(&trusted)).await;
+        Ok::<_, GatherError>((trusted, compared, base_listing, trusted_listing))
+    };
+    let (mut grown, base) = join(head_tree, base).await;
+    let (trusted, compared, base_listing, trusted_listing) = base?;
+    // A listing that failed is asked for again by the tree that needs it, and fails there with its cause.
+    drop((base_listing, trusted_listing));
+    let tip_date = compared
+        .as_ref()
+        .ok()
+        .and_then(|compared| compared.base_commit.committed_at());
+    let merge_base = match compared {
+        Ok(compared) => Observed::Present(compared.merge_base_commit.sha),
+        Err(error) => Observed::Unavailable(error.cause("where the pull request parted from its target")),
+    };
+    // One commit may be two or three of trusted tip, merge base and head; its tree then shows all that any of them shows.
+    let same = |sha: &CommitSha| Part {
+        trusted: *sha == trusted,
+        judged: merge_base.present() == Some(sha) || sha == head,
+    };
+    let mut wanted = vec![trusted.clone()];
+    wanted.extend(merge_base.present().filter(|sha| **sha != trusted).cloned());
+    for sha in wanted {
+        let tree = read_tree(trees, &sha, same(&sha), &mut grown).await;
+        grown.add(&sha, tree);
+    }
+    let mut content = Content {
+        trusted,
+        tip_date,
+        merge_base,
+        grown,
+        teams: Default::default(),
+        upstream: Default::default(),
+        previous_template: Observed::Absent,
+    };
+    let owners = policy
+        .paths
+        .codeowners
+        .iter()
+        .find_map(|path| content.trusted_text(path))
+        .map(|text| CodeOwners::parse(&text));
+    let template = content
+        .trusted_text(&policy.paths.template)
+        .and_then(|text| Template::parse(&text, &policy.signoff).ok());
+    let (teams, found) = join(
+        async {
+            match (&owners, &signed.author) {
+                (Some(owners), Some(signer)) => people::teams(repo, signer, owners).await,
+                _ => Default::default(),
+            }
+        },
+        async {
+            match own {
+                Some(own) => upstream::upstream(repo, policy, own, template.as_ref()).await,
+                None => Default::default(),
+            }
+        },
+    )
+    .await;
+    content.teams = teams;
+    content.upstream = found;
+    Ok(content)
+}
+
+async fn read_tree(
+    trees: &Trees<'_>,
+    sha: &CommitSha,
+    part: Part,
+    grown: &mut Grown,
+) -> Result<countersign_core::evidence::Tree, Cause> {
+    let listing = trees.listing(sha).await?;
+    trees.fetch(sha, &listing, grown).await?;
+    Ok(trees.tree(sha, &listing, part))
+}
+
+impl Content {
+    fn trusted_text(&self, path: &str) -> Option<std::sync::Arc<str>> {
+        let tree = self.grown.trees.get(&self.trusted)?.present()?;
+        let entry = tree.entries.get(path)?;
+        self.grown.blobs.0.get(&entry.id).cloned()
+    }
+
+    /// What had to wait for the runs and for the time of the sign-off's last edit.
+    async fn finish(
+        &mut self,
+        repo: &RepoClient,
+        trees: &Trees<'_>,
+        policy: &Policy,
+        text: &SignoffText,
+        commits: &[CommitSha],
+    ) {
+        let history = history::previous(
+            repo,
+            &policy.paths.template,
+            &self.trusted,
+            self.tip_date,
+            text.updated_at,
+            policy.evidence.max_file_bytes,
+        );
+        let missing: Vec<&CommitSha> = commits
+            .iter()
+            .filter(|sha| !self.grown.trees.contains_key(*sha))
+            .collect();
+        let listings = futures::future::join_all(missing.iter().map(|sha| trees.listing(sha)));
+        let (previous, _, ()) = join3(history, listings, async {}).await;
+        self.previous_template = previous;
+        for sha in missing.into_iter().cloned().collect::<Vec<_>>() {
+            let tree = read_tree(trees, &sha, JUDGED, &mut self.grown).await;
+            self.grown.add(&sha, tree);
+        }
+    }
+}
