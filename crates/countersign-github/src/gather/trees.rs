@@ -268,13 +268,6 @@ impl Grown {
         };
         self.trees.insert(sha.clone(), tree);
     }
-
-    /// Adds what another one has.
-    pub(crate) fn merge(&mut self, other: Self) {
-        self.trees.extend(other.trees);
-        self.blobs.0.extend(other.blobs.0);
-        self.other.extend(other.other);
-    }
 }
 
 fn listed(item: wire::TreeItem, all: &[&str]) -> Option<(String, Listed)> {

@@ -31,10 +31,6 @@ const JUDGED: Part = Part {
     trusted: false,
     judged: true,
 };
-const TRUSTED: Part = Part {
-    trusted: true,
-    judged: false,
-};
 
 fn fatal(what: impl Into<String>) -> impl FnOnce(GitHubError) -> GatherError {
     let what = what.into();

@@ -1,10 +1,17 @@
 //! To GitHub: comments, statuses, reactions, check runs. Every publisher takes what should be there, looks what is, and writes
 //! only the difference; so each may be repeated at any time.
 
-use countersign_core::{CommitSha, Login, PrNumber, SignoffKey};
+mod check_run;
+mod comment;
+mod reaction;
+mod status;
 
-use crate::client::RepoClient;
-use crate::error::GitHubError;
+pub use check_run::ensure_check_run;
+pub use comment::{ensure_comment, minimise, own_verdict_comments};
+pub use reaction::ensure_reaction;
+pub use status::ensure_status;
+
+use countersign_core::{CommitSha, Login, PrNumber, SignoffKey};
 
 /// The verdict comment as it should be.
 #[derive(Debug, Clone)]
@@ -76,7 +83,7 @@ pub struct DesiredStatus<'a> {
     pub context: &'a str,
     /// The state.
     pub state: StatusState,
-    /// At most 140 characters are shown; longer ones are cut.
+    /// GitHub takes 140 characters; longer ones are cut.
     pub description: &'a str,
     /// Where the details are.
     pub target_url: Option<&'a str>,
@@ -193,59 +200,4 @@ pub struct PublishedCheckRun {
     pub id: u64,
     /// Whether anything had to be written.
     pub written: bool,
-}
-
-/// Makes the verdict comment be there.
-///
-/// # Errors
-/// [`GitHubError`]; after an ambiguous one the comment may be there, and the next call finds it.
-pub async fn ensure_comment(_repo: &RepoClient, _wanted: &DesiredComment<'_>) -> Result<PublishedComment, GitHubError> {
-    Err(GitHubError::Config("not yet".into()))
-}
-
-/// Our verdict comments on a pull request, oldest first.
-///
-/// # Errors
-/// [`GitHubError`].
-pub async fn own_verdict_comments(
-    _repo: &RepoClient,
-    _pull_request: PrNumber,
-    _marker: &str,
-) -> Result<Vec<OwnComment>, GitHubError> {
-    Err(GitHubError::Config("not yet".into()))
-}
-
-/// Folds a comment as outdated. One that is folded or gone already is fine.
-///
-/// # Errors
-/// [`GitHubError`].
-pub async fn minimise(_repo: &RepoClient, _node_id: &str) -> Result<(), GitHubError> {
-    Err(GitHubError::Config("not yet".into()))
-}
-
-/// Makes the commit status be the newest of its context.
-///
-/// # Errors
-/// [`GitHubError`].
-pub async fn ensure_status(_repo: &RepoClient, _wanted: &DesiredStatus<'_>) -> Result<PublishedStatus, GitHubError> {
-    Err(GitHubError::Config("not yet".into()))
-}
-
-/// Makes our reaction to a comment be this one. Reactions of people are not touched. Returns whether anything was written.
-///
-/// # Errors
-/// [`GitHubError`]. A comment that is gone is an error [`GitHubError::NotFound`].
-pub async fn ensure_reaction(_repo: &RepoClient, _comment_id: u64, _wanted: Reaction) -> Result<bool, GitHubError> {
-    Err(GitHubError::Config("not yet".into()))
-}
-
-/// Makes the check run be there.
-///
-/// # Errors
-/// [`GitHubError`].
-pub async fn ensure_check_run(
-    _repo: &RepoClient,
-    _wanted: &DesiredCheckRun<'_>,
-) -> Result<PublishedCheckRun, GitHubError> {
-    Err(GitHubError::Config("not yet".into()))
 }
