@@ -186,6 +186,29 @@ impl SimHandle {
         })
     }
 
+    /// Where the simulator serves any web page: `scheme://host/path` → `<storage>/pages/scheme/host/path`, also for hosts
+    /// that the world does not name. None for text that is no URL with a host.
+    pub fn page_url(&self, url: &str) -> Option<String> {
+        let parsed = url::Url::parse(url).ok()?;
+        let host = parsed.host_str()?;
+        let rest = &url[url.find("://")? + 3..];
+        let rest = rest.find(['/', '?']).map_or("", |at| &rest[at..]);
+        Some(format!("{}/pages/{}/{host}{rest}", self.inner.storage, parsed.scheme()))
+    }
+
+    /// A JWT of the App, as a test's own client needs: good for nine minutes of the machine's clock.
+    ///
+    /// # Errors
+    /// None with the key that ships here; the signer's own are passed on.
+    pub fn app_jwt(&self) -> Result<String, SimError> {
+        let now = Utc::now().timestamp();
+        let claims = serde_json::json!({"iat": now - 60, "exp": now + 540, "iss": self.app_id().to_string()});
+        let key = jsonwebtoken::EncodingKey::from_rsa_pem(crate::TEST_KEY_PEM.as_bytes());
+        let header = jsonwebtoken::Header::new(jsonwebtoken::Algorithm::RS256);
+        key.and_then(|key| jsonwebtoken::encode(&header, &claims, &key))
+            .map_err(|e| SimError::Step(e.to_string()))
+    }
+
     /// The App's id.
     pub fn app_id(&self) -> u64 {
         self.with(|s| s.app.id)

@@ -158,7 +158,11 @@ impl State {
     /// Whether the caller may do something in a repository; the repository's own name comes back.
     pub(crate) fn permit(&self, req: &Req, repo: &str, permission: &str, level: Level) -> Result<String, ApiError> {
         let Some(r) = self.repo(repo) else {
-            return Err(ApiError::NotFound);
+            return Err(if self.partial {
+                ApiError::Unknown(format!("the repository {repo}"))
+            } else {
+                ApiError::NotFound
+            });
         };
         let name = r.name.clone();
         let refused = || {

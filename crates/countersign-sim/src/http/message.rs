@@ -16,6 +16,8 @@ pub(crate) struct Req {
     /// Its segments, decoded.
     pub(crate) segments: Vec<String>,
     pub(crate) query: Vec<(String, String)>,
+    /// The query as it was sent.
+    pub(crate) raw_query: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) caller: Caller,

@@ -140,6 +140,7 @@ pub(crate) async fn read(request: Request<Incoming>, prefix: &str) -> Option<Req
         method: parts.method,
         segments,
         query: query(parts.uri.query().unwrap_or("")),
+        raw_query: parts.uri.query().unwrap_or("").to_owned(),
         path,
         headers: parts.headers,
         body,

@@ -37,16 +37,8 @@ pub(crate) async fn call(shared: Arc<Shared>, request: Request<Incoming>) -> Out
                 // The path as it was sent: pages may tell encoded and plain characters apart.
                 let skip = format!("/pages/{scheme}/{host}").len();
                 let rest = req.path.get(skip..).unwrap_or("");
-                let query: String = req
-                    .query
-                    .iter()
-                    .map(|(n, v)| format!("{}={}", crate::shapes::encode(n), crate::shapes::encode(v)))
-                    .collect::<Vec<_>>()
-                    .join("&");
-                let url = format!(
-                    "{scheme}://{host}{rest}{}{query}",
-                    if query.is_empty() { "" } else { "?" }
-                );
+                let mark = if req.raw_query.is_empty() { "" } else { "?" };
+                let url = format!("{scheme}://{host}{rest}{mark}{}", req.raw_query);
                 delay = page_delay(&state, &url);
                 page(&mut state, &url)
             }

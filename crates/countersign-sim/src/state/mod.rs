@@ -6,6 +6,7 @@ pub(crate) mod mutate;
 pub(crate) mod observe;
 pub(crate) mod runs;
 pub(crate) mod steps;
+pub(crate) mod written;
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -300,13 +300,8 @@ impl State {
         if let Ok(Some(tip)) = self.branch_tip(repo, &base_ref) {
             self.pull_mut(repo, number)?.base_sha = tip;
         }
-        if self
-            .repo(repo)
-            .is_some_and(|r| r.name == head_repo && r.branches.contains_key(&branch))
-        {
-            self.set_branch(repo, &branch, &new);
-        }
         if head_repo.eq_ignore_ascii_case(repo) {
+            self.set_branch(repo, &branch, &new);
             self.emit_push(repo, &branch, &before, &new, &by);
         }
         if open {
@@ -456,7 +451,8 @@ impl State {
         pull.merged_by = Some(by.clone());
         pull.merge_commit = Some(sha.clone());
         pull.mergeable = None;
-        if let Some(before) = before {
+        let there = self.store(repo).is_some_and(|x| matches!(x.commit(&sha), Ok(Some(_))));
+        if let Some(before) = before.filter(|_| there) {
             self.set_branch(repo, &p.base_ref, &sha);
             self.emit_push(repo, &p.base_ref, &before, &sha, &by);
         }

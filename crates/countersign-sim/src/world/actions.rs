@@ -15,10 +15,12 @@ use super::spell::OneOrMany;
 #[serde(deny_unknown_fields, default)]
 pub struct WorkflowSpec {
     /// Its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
     /// The file: `ci.yml`, or a full path.
     pub file: String,
     /// Its name; the file's when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
@@ -27,42 +29,60 @@ pub struct WorkflowSpec {
 #[serde(deny_unknown_fields, default)]
 pub struct RunSpec {
     /// Its id; the next free one when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
     /// The workflow's file: `ci.yml` (the default) or a full path.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
     /// The run's name; the workflow's when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The display title; the head commit's first line when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The commit it ran on: a name, a branch, a revision of the clone. Needed.
     pub head: String,
     /// The branch; the pull request's when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// The event; `pull_request` when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
     /// `queued`, `in_progress` or `completed` (the default).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// The conclusion; worked out from the jobs when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub conclusion: Option<String>,
     /// The attempt that this describes; 1 when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u64>,
     /// Who started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// The pull requests that GitHub lists for it; those with this head when left out, none for forks.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pulls: Option<Vec<u64>>,
     /// When it was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<DateTime<Utc>>,
     /// When it was last changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<DateTime<Utc>>,
     /// Jobs in full.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Vec<JobSpec>>,
     /// Jobs in short form: lane → conclusion → how many. A lane of `skipped: 1` alone is one job with the lane's own name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lanes: Option<BTreeMap<String, LaneSpec>>,
     /// Artifacts.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<Vec<ArtifactSpec>>,
     /// Evaluation scores in short form; they make one more artifact.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub evals: Option<Vec<EvalSpec>>,
     /// Earlier attempts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<AttemptSpec>,
 }
 
@@ -73,12 +93,16 @@ pub struct AttemptSpec {
     /// Its number, from 1.
     pub attempt: u64,
     /// The conclusion; worked out from the jobs when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub conclusion: Option<String>,
     /// When it was started.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<DateTime<Utc>>,
     /// Jobs in full.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Vec<JobSpec>>,
     /// Jobs in short form.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lanes: Option<BTreeMap<String, LaneSpec>>,
 }
 
@@ -87,20 +111,27 @@ pub struct AttemptSpec {
 #[serde(deny_unknown_fields, default)]
 pub struct JobSpec {
     /// Its id; the next free one when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
     /// Its full name, such as `caller / callee`.
     pub name: String,
     /// `queued`, `in_progress` or `completed` (the default).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// The conclusion; `success` when left out and completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub conclusion: Option<String>,
     /// The attempt it ran in, when not the run's: GitHub keeps a green job of an earlier attempt on a partial re-run.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u64>,
     /// When it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<DateTime<Utc>>,
     /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<DateTime<Utc>>,
     /// The runner's labels.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
 }
 
@@ -211,20 +242,27 @@ impl<'de> Deserialize<'de> for LaneSpec {
 #[serde(deny_unknown_fields, default)]
 pub struct ArtifactSpec {
     /// Its id; the next free one when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
     /// Its name.
     pub name: String,
     /// The size that GitHub reports; the zip's when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// Whether it can no longer be had (410).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub expired: bool,
     /// When it was made; the run's time when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<DateTime<Utc>>,
     /// When it expires; 90 days after it was made when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<DateTime<Utc>>,
     /// Its files: text, or any YAML value, which becomes a JSON file.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, serde_json::Value>,
     /// A ready zip file instead, relative to the world file.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub zip: Option<String>,
 }
 
@@ -237,16 +275,22 @@ pub struct EvalSpec {
     /// The model's prefix.
     pub model_prefix: String,
     /// The score, or one a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<OneOrMany<f64>>,
     /// The second metric; the score when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub flexible: Option<OneOrMany<f64>>,
     /// The concurrency, or one a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub conc: Option<OneOrMany<u64>>,
     /// How many samples were scored.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub n_eff: Option<u64>,
     /// How many rows, when neither `score` nor `conc` is a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// Any other field of the row, over the defaults.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub row: BTreeMap<String, serde_json::Value>,
 }
 
@@ -255,28 +299,38 @@ pub struct EvalSpec {
 #[serde(deny_unknown_fields, default)]
 pub struct CheckSpec {
     /// Its id; the next free one when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
     /// Its name.
     pub name: String,
     /// The commit.
     pub head: String,
     /// The app's slug; `github-actions` when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
     /// `queued`, `in_progress` or `completed` (the default).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// The conclusion; `success` when left out and completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub conclusion: Option<String>,
     /// The app's own id for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub external_id: Option<String>,
     /// Where its details are.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub details_url: Option<String>,
     /// The output's title.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The output's summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// When it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<DateTime<Utc>>,
     /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<DateTime<Utc>>,
 }
 
@@ -291,11 +345,15 @@ pub struct StatusSpec {
     /// `success`, `failure`, `error` or `pending`.
     pub state: String,
     /// The text beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The link behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub target_url: Option<String>,
     /// Who set it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// When.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<DateTime<Utc>>,
 }

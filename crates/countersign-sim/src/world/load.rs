@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::actions::ArtifactSpec;
 use super::pulls::PullSpec;
 use super::repo::RepoSpec;
 use super::spell::{FileSpec, Files};
@@ -100,6 +101,14 @@ impl World {
         Ok(world)
     }
 
+    /// The world as YAML, from which [`World::parse`] reads the same world. What it does not say is left out.
+    ///
+    /// # Errors
+    /// None that a world read by [`World::parse`] can have; the writer's own are passed on.
+    pub fn to_yaml(&self) -> Result<String, WorldError> {
+        serde_yaml::to_string(self).map_err(|e| WorldError::invalid("world", e.to_string()))
+    }
+
     /// Reads a world from a file, with the files beside it that it names and the environment variables in `clone`.
     pub fn load(path: &Path) -> Result<World, WorldError> {
         let size = std::fs::metadata(path).map_err(|e| io(path, &e))?.len();
@@ -126,7 +135,12 @@ impl World {
         for page in self.pages.values_mut() {
             body(folder, &mut page.0.body, &mut page.0.body_file)?;
         }
-        for step in &mut self.timeline {
+        let of_faults = self
+            .faults
+            .iter_mut()
+            .flat_map(|f| [f.before.as_deref_mut(), f.after.as_deref_mut()])
+            .flatten();
+        for step in self.timeline.iter_mut().chain(of_faults) {
             resolve_step(folder, step)?;
         }
         Ok(())
@@ -148,13 +162,15 @@ fn resolve_repo(folder: &Path, at: &str, repo: &mut RepoSpec) -> Result<(), Worl
         resolve_pull(folder, pull)?;
     }
     for run in repo.runs.iter_mut().flatten() {
-        for artifact in run.artifacts.iter_mut().flatten() {
-            if let Some(zip) = &mut artifact.zip {
-                *zip = folder.join(&zip).display().to_string();
-            }
-        }
+        resolve_zips(folder, run.artifacts.as_mut());
     }
     Ok(())
+}
+
+fn resolve_zips(folder: &Path, artifacts: Option<&mut Vec<ArtifactSpec>>) {
+    for zip in artifacts.into_iter().flatten().filter_map(|a| a.zip.as_mut()) {
+        *zip = folder.join(&zip).display().to_string();
+    }
 }
 
 fn resolve_pull(folder: &Path, pull: &mut PullSpec) -> Result<(), WorldError> {
@@ -190,6 +206,12 @@ fn resolve_step(folder: &Path, step: &mut Step) -> Result<(), WorldError> {
     .flatten()
     {
         body(folder, &mut edit.body, &mut edit.body_file)?;
+    }
+    if let Some(run) = &mut step.run {
+        resolve_zips(folder, run.what.artifacts.as_mut());
+    }
+    if let Some(update) = &mut step.update_run {
+        resolve_zips(folder, update.artifacts.as_mut());
     }
     if let Some(open) = &mut step.open {
         resolve_pull(folder, &mut open.pull)?;

@@ -30,9 +30,11 @@ pub struct World {
     pub world: u32,
     /// Where true, what the world does not say is unknown: asking for it is answered with 501 by name, never with an empty list.
     #[serde(default)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
     /// What this world is for.
     #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The simulated time at the start, or `real`.
     #[serde(default)]
@@ -42,39 +44,49 @@ pub struct World {
     pub app: AppSpec,
     /// Where the App is installed; when left out, once for each owner in `repositories`, with all of that owner's.
     #[serde(default)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub installations: Vec<InstallationSpec>,
     /// Repositories where the App is installed, by `owner/name`.
     #[serde(default)]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub repositories: BTreeMap<String, RepoSpec>,
     /// Public repositories elsewhere, by `owner/name`: the same fields, but the App is not installed there.
     #[serde(default)]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub upstream: BTreeMap<String, RepoSpec>,
     /// Organisations, by login.
     #[serde(default)]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub orgs: BTreeMap<String, OrgSpec>,
     /// Users of whom more is to be said, by login. All other logins exist too.
     #[serde(default)]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub users: BTreeMap<String, UserSpec>,
     /// Personal tokens, by token → login.
     #[serde(default)]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tokens: BTreeMap<String, String>,
     /// Web pages outside GitHub, by URL.
     #[serde(default)]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pages: BTreeMap<String, PageSpec>,
     /// Rate limits.
     #[serde(default)]
     pub limits: LimitSpec,
     /// How long each API call takes at least.
     #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Span>,
     /// How short forms are spelled out.
     #[serde(default)]
     pub short_forms: ShortForms,
     /// Faults to inject.
     #[serde(default)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultSpec>,
     /// What happens, in order.
     #[serde(default)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Step>,
 }
 
@@ -117,8 +129,10 @@ pub struct AppSpec {
     /// The secret with which webhooks are signed.
     pub webhook_secret: String,
     /// Permissions that were granted, by name → `read` or `write`. Everything that is served may be called when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<BTreeMap<String, String>>,
     /// Events that are delivered; all when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<String>>,
 }
 
@@ -146,12 +160,15 @@ pub struct InstallationSpec {
     pub account: String,
     /// The repositories; all of the account's when left out.
     #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub repositories: Option<Vec<String>>,
     /// Whether it is suspended.
     #[serde(default)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
     /// Permissions that differ from the App's.
     #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<BTreeMap<String, String>>,
 }
 
@@ -160,14 +177,19 @@ pub struct InstallationSpec {
 #[serde(deny_unknown_fields, default)]
 pub struct OrgSpec {
     /// Its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
     /// Its members.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<Vec<String>>,
     /// Its owners, who are members too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owners: Vec<String>,
     /// The status with which a question about membership is refused, such as 403.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<u16>,
     /// Its teams, by slug.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub teams: BTreeMap<String, TeamSpec>,
 }
 
@@ -175,10 +197,13 @@ pub struct OrgSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct TeamSpec {
     /// Its members.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<Vec<String>>,
     /// Members who were invited and have not yet accepted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<String>,
     /// The status with which every question about it is refused: 403 or 404.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<u16>,
 }
 
@@ -237,15 +262,20 @@ impl<'de> Deserialize<'de> for TeamSpec {
 #[serde(deny_unknown_fields, default)]
 pub struct UserSpec {
     /// The id; made from the login when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
     /// `User`, `Bot` or `Organization`; `Bot` for a login that ends in `[bot]`.
     #[serde(rename = "type")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The name in commits.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The address in commits.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
     /// An account that does not exist any more: answers are 404.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub missing: bool,
 }
 
@@ -261,14 +291,18 @@ pub struct FullPage {
     /// The status.
     pub status: u16,
     /// The text.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     /// A file with the text, relative to the world file.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub body_file: Option<String>,
     /// `Content-Type`.
     pub content_type: String,
     /// The `Location` of a redirect; the status is then 302 unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<String>,
     /// How long the answer takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Span>,
 }
 
@@ -313,10 +347,13 @@ pub struct LimitSpec {
     /// How long a window is.
     pub window: Span,
     /// Writes a minute, over which the secondary limit answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub writes_per_minute: Option<u64>,
     /// Calls under way at once, over which the secondary limit answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrent: Option<u64>,
     /// `Retry-After` of the secondary limit, in seconds; none sends the answer without the header.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
 }
 
@@ -345,6 +382,7 @@ pub struct ShortForms {
     /// The file in it.
     pub eval_file: String,
     /// Fields that each row has unless it says otherwise.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub eval_row: BTreeMap<String, serde_json::Value>,
 }
 

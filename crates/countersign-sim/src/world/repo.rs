@@ -15,38 +15,55 @@ use super::spell::{Files, text_or_map};
 #[serde(deny_unknown_fields, default)]
 pub struct RepoSpec {
     /// The repository's id; made from the name when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
     /// Whether anonymous and foreign tokens may not read it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
     /// The description on its page.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The default branch; `main`, or what a clone's HEAD says.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub default_branch: Option<String>,
     /// When it was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<DateTime<Utc>>,
     /// A git directory whose history this repository has; `${NAME}` stands for an environment variable.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub clone: Option<String>,
     /// `owner/name` of the repository that this is a fork of; it shares that one's objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_of: Option<String>,
     /// Inline commits, on top of each other or of the clone's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commits: Vec<CommitSpec>,
     /// Branches by name → commit. What a clone has and this does not name is served too.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub branches: BTreeMap<String, String>,
     /// Short form of one root commit on the default branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<Files>,
     /// Pull requests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pulls: Vec<PullSpec>,
     /// Workflows; those that runs name are added by themselves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workflows: Vec<WorkflowSpec>,
     /// Workflow runs, with their jobs and artifacts.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<Vec<RunSpec>>,
     /// Check runs that belong to no workflow run.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub checks: Option<Vec<CheckSpec>>,
     /// Commit statuses.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub statuses: Vec<StatusSpec>,
     /// Permission by login: `admin`, `maintain`, `write`, `triage`, `read`, or a mapping with `permission` and `role_name`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub collaborators: Option<BTreeMap<String, RoleSpec>>,
     /// What the endpoint of CODEOWNERS errors answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub codeowners_errors: Option<Vec<CodeownersErrorSpec>>,
 }
 
@@ -57,16 +74,22 @@ pub struct CommitSpec {
     /// A name by which the rest of the world refers to it; it is not part of the commit.
     pub id: String,
     /// The parent: a name, a branch, or a revision of the clone. None for a root commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// All parents of a merge, the first one giving the tree that `files` changes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<String>,
     /// The message; `Change <id>` when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The author's login; the first user of the world when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// Author and commit date; the world's clock when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<DateTime<Utc>>,
     /// Changed files: text, `null` for a deletion, or a mapping (see `FullFile`).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: Files,
 }
 
@@ -148,6 +171,7 @@ pub struct CodeownersErrorSpec {
     pub source: String,
     /// GitHub's hint, if any.
     #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
     /// The full message.
     #[serde(default)]

@@ -120,6 +120,7 @@ impl JsonSchema for Clock {
 #[serde(into = "String")]
 pub struct PullRef {
     /// `owner/name`; none stands for the only installed repository.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
     /// The pull request's number.
     pub number: u64,

@@ -138,6 +138,7 @@ pub struct On<T> {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct InRepo<T> {
     /// `owner/name`; the only installed repository when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
     /// What it is.
     #[serde(flatten)]
