@@ -9,7 +9,9 @@ use countersign_core::{Cause, CauseKind, Evidence, Observed};
 use countersign_policy::{LoadedPolicy, Policy};
 use countersign_signoff::{AuthorInfo, Recognition, Template};
 
+use crate::facts::points::{self, Points};
 use crate::facts::reuse::{self, Reuse};
+use crate::facts::sweep::{self, Sweep};
 
 /// See the module.
 pub struct Context<'a> {
@@ -21,6 +23,8 @@ pub struct Context<'a> {
     codeowners: OnceCell<Observed<(String, Arc<CodeOwners>)>>,
     template: OnceCell<Result<Template, Cause>>,
     reuse: OnceCell<Result<Reuse, Cause>>,
+    points: OnceCell<Result<Points, Cause>>,
+    sweep: OnceCell<Result<Option<Sweep<'a>>, Cause>>,
 }
 
 impl<'a> Context<'a> {
@@ -34,6 +38,8 @@ impl<'a> Context<'a> {
             codeowners: OnceCell::new(),
             template: OnceCell::new(),
             reuse: OnceCell::new(),
+            points: OnceCell::new(),
+            sweep: OnceCell::new(),
         }
     }
 
@@ -123,5 +129,34 @@ impl<'a> Context<'a> {
         self.reuse
             .get_or_init(|| reuse::resolve(self.evidence, self.policy()))
             .as_ref()
+    }
+
+    /// What the pull request would benchmark.
+    ///
+    /// # Errors
+    /// What could not be read.
+    pub fn points(&self) -> Result<&Points, &Cause> {
+        self.points
+            .get_or_init(|| points::compute(self.evidence, self.policy()))
+            .as_ref()
+    }
+
+    /// The run that proves the points; `None` where there are no points.
+    ///
+    /// # Errors
+    /// What could not be read.
+    pub fn sweep(&self) -> Result<Option<&Sweep<'a>>, &Cause> {
+        self.sweep
+            .get_or_init(|| {
+                let selected = match self.points() {
+                    Err(cause) => return Err(cause.clone()),
+                    Ok(Points::Nothing | Points::Refused(_)) => return Ok(None),
+                    Ok(Points::Selected(selected)) => selected,
+                };
+                let pinned = self.reuse().ok().and_then(|reuse| reuse.command.as_ref()?.run);
+                sweep::weigh(self.evidence, self.policy(), selected, pinned).map(Some)
+            })
+            .as_ref()
+            .map(Option::as_ref)
     }
 }

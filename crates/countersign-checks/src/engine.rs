@@ -49,6 +49,17 @@ pub fn evaluate(evidence: &Evidence, policy: &LoadedPolicy) -> Verdict {
     }
 }
 
+/// Whether the newest reuse command means a run that can be reused now. `None`: there is no command, or it could not be read.
+#[must_use]
+pub fn reuse_usable(evidence: &Evidence, policy: &LoadedPolicy) -> Option<bool> {
+    let cx = Context::new(evidence, policy);
+    match cx.reuse().ok()?.resolved.as_ref()? {
+        crate::facts::reuse::Resolved::Run(_) => Some(true),
+        crate::facts::reuse::Resolved::Nothing(_) => Some(false),
+        crate::facts::reuse::Resolved::Unknown(_) => None,
+    }
+}
+
 fn row(entry: &CheckEntry, report: CheckReport) -> Row {
     Row {
         number: entry.number,

@@ -11,11 +11,13 @@ pub mod docs;
 mod engine;
 pub mod facts;
 mod lift;
+mod record;
 #[cfg(feature = "sketch")]
 pub mod sketch;
 mod validate;
 
 pub use check::{Check, TypedCheck};
 pub use context::Context;
-pub use engine::{ENGINE_VERSION, evaluate};
+pub use engine::{ENGINE_VERSION, evaluate, reuse_usable};
+pub use record::{RecordError, Stored, record, restore};
 pub use validate::{PolicyNote, schema, validate};

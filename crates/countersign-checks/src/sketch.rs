@@ -44,6 +44,8 @@ pub struct Sketch {
     pub roles: BTreeMap<String, Role>,
     /// Membership of the signer: `true`, `false`, or `null` for unreadable.
     pub teams: BTreeMap<String, Option<bool>>,
+    /// Files at earlier commits, by the words of `commits`, where they differ from head.
+    pub files_at: BTreeMap<String, BTreeMap<String, String>>,
     /// Runs, newest first.
     pub runs: Vec<SketchRun>,
     /// The template that the trusted one replaced after the sign-off.
@@ -101,7 +103,7 @@ pub struct SketchRun {
     pub id: u64,
     /// The commit it ran on, by the words of `commits`; `head` and any other word are commits too.
     #[serde(default = "head_word")]
-    pub on: String,
+    pub at: String,
     /// Workflow path; default: the policy of fixtures' own.
     #[serde(default = "sweep_path")]
     pub workflow: String,
@@ -157,6 +159,7 @@ impl Default for Sketch {
             comments: Vec::new(),
             roles: BTreeMap::new(),
             teams: BTreeMap::new(),
+            files_at: BTreeMap::new(),
             runs: Vec::new(),
             previous_template: None,
             labels: Vec::new(),
@@ -212,11 +215,12 @@ impl Sketch {
         }
         // Runs on earlier commits see the head's files, unless a fixture gives that commit files of its own.
         for run in &self.runs {
-            trees.entry(self.sha_for(&run.on)?).or_insert(Observed::Present(tree(
-                &self.sha_for(&run.on)?,
-                &head_files,
-                &mut blobs,
-            )?));
+            let commit = self.sha_for(&run.at)?;
+            let mut files = head_files.clone();
+            files.extend(self.files_at.get(&run.at).cloned().unwrap_or_default());
+            trees
+                .entry(commit.clone())
+                .or_insert(Observed::Present(tree(&commit, &files, &mut blobs)?));
         }
         let signed_at = self.now - TimeDelta::hours(1);
         Ok(Evidence {
@@ -427,7 +431,7 @@ impl Sketch {
             attempt: 1,
             workflow_path: run.workflow.clone(),
             event: run.event.clone(),
-            head_sha: self.sha_for(&run.on)?,
+            head_sha: self.sha_for(&run.at)?,
             status: if run.conclusion.is_some() {
                 RunStatus::Completed
             } else {

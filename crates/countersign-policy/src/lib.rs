@@ -9,11 +9,13 @@ mod sections;
 
 pub use load::{LoadError, MAX_EXTENDS, Source, load};
 pub use sections::{
-    Artifacts, Authority, CheckEntry, Ci, Commands, EvidencePaths, Labels, Lane, LaneRole, Nodes, Paths, Publish,
-    Scenario, Scope, Timing, UpstreamRules, UpstreamSource,
+    Artifacts, Authority, CheckEntry, Ci, Commands, EvidencePaths, Labels, Paths, Publish, Scope, Timing,
+    UpstreamRules, UpstreamSource,
 };
 
 use countersign_core::CheckReport;
+use countersign_matrix::{Layout, MatrixRules};
+use countersign_records::evals::EvalRules;
 use countersign_signoff::Rules as SignoffRules;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,6 +47,13 @@ pub struct Policy {
     pub evidence: EvidencePaths,
     /// Workflow, lanes and artifacts (section 5, `sweep` and `evals`).
     pub ci: Ci,
+    /// How master configs expand into points, lanes and job names (domain guide, section 4).
+    pub matrix: MatrixRules,
+    /// Where configs, scripts, recipes and launchers are (domain guide, sections 3.6 to 3.9).
+    pub layout: Layout,
+    /// What evaluation results look like (domain guide, section 5).
+    #[schemars(with = "serde_json::Value")]
+    pub results: EvalRules,
     /// Where upstream documentation may live (section 5, `recipe`; section 10).
     #[serde(default)]
     pub upstream: UpstreamRules,

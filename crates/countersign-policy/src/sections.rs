@@ -51,20 +51,14 @@ pub struct Paths {
     pub codeowners: Vec<String>,
     /// The checklist template.
     pub template: String,
-    /// Accuracy bars.
-    pub thresholds: String,
+    /// Where accuracy bars may be; the first that exists counts.
+    pub thresholds: Vec<String>,
     /// Active and deprecated models.
     pub models: String,
     /// Folder of golden acceptance curves, ending in `/`.
     pub golden: String,
     /// Folder of waivers, ending in `/`.
     pub waivers: String,
-    /// Master configs.
-    pub masters: Vec<String>,
-    /// Runner labels and hardware.
-    pub runners: String,
-    /// The append-only journal.
-    pub changelog: String,
 }
 
 /// Which files belong to the evidence: prefixes ending in `/`, or whole paths.
@@ -89,8 +83,6 @@ pub struct Ci {
     pub workflow: String,
     /// The one event whose runs count.
     pub event: String,
-    /// Job families.
-    pub lanes: Vec<Lane>,
     /// Uploaded results.
     pub artifacts: Artifacts,
     /// Labels that choose a sweep.
@@ -102,55 +94,6 @@ pub struct Ci {
 
 fn ten() -> u32 {
     10
-}
-
-/// A family of jobs that share one caller name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Lane {
-    /// The caller name without its trailing slash. Compared whole: `eval` is not `agentic eval`.
-    pub name: String,
-    /// What a green job of it proves.
-    pub role: LaneRole,
-    /// For which points it runs.
-    pub nodes: Nodes,
-    /// For which scenario.
-    pub scenario: Scenario,
-    /// For which sequence word, e.g. `8k1k`; absent = any.
-    #[serde(default)]
-    pub sequence: Option<String>,
-}
-
-/// What a green job of a lane proves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum LaneRole {
-    /// A measured point.
-    Throughput,
-    /// An accuracy result.
-    Eval,
-    /// One throughput point taken out of its lane to be run first.
-    Canary,
-}
-
-/// One machine or several.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Nodes {
-    /// One.
-    Single,
-    /// Several.
-    Multi,
-}
-
-/// The kind of work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Scenario {
-    /// Fixed sequence lengths.
-    Fixed,
-    /// Agentic replay.
-    Agentic,
 }
 
 /// Names of uploaded results (domain guide, section 5.3).

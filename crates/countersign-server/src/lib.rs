@@ -1,1 +1,22 @@
 //! Webhook server, workers and configuration.
+//!
+//! One way through (ARCHITECTURE.md): webhook → delivery stored → work asked for → gathered → judged → stored → published.
+
+pub mod clock;
+pub mod config;
+mod conversation;
+pub mod engine;
+pub mod http;
+mod judge;
+pub mod points;
+pub mod policies;
+mod publish;
+pub mod recover;
+pub mod route;
+pub mod service;
+pub mod wishes;
+pub mod worker;
+
+pub use clock::Clock;
+pub use engine::{Engine, JudgeError};
+pub use service::Service;

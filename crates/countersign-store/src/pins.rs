@@ -18,7 +18,13 @@ pub struct HeadSeen {
 
 impl Store {
     /// Records that a pull request has this head; the first time counts.
-    pub async fn head_seen(&self, repository: &str, pull_request: i64, head_sha: &str, now: DateTime<Utc>) -> Result<HeadSeen, StoreError> {
+    pub async fn head_seen(
+        &self,
+        repository: &str,
+        pull_request: i64,
+        head_sha: &str,
+        now: DateTime<Utc>,
+    ) -> Result<HeadSeen, StoreError> {
         check_text("a repository", repository, 256)?;
         check_text("a head", head_sha, 64)?;
         sqlx::query("INSERT INTO heads (repository, pull_request, head_sha, first_seen_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING")
@@ -39,12 +45,22 @@ impl Store {
         .bind(head_sha)
         .fetch_one(self.pool())
         .await?;
-        Ok(HeadSeen { first_seen_at, had_another })
+        Ok(HeadSeen {
+            first_seen_at,
+            had_another,
+        })
     }
 
     /// The head for which a sign-off with this text was taken. The first call for a text decides; the same text later gets
     /// the same head, whatever `head_sha` says.
-    pub async fn pin_signoff(&self, repository: &str, signoff: &str, body_digest: &str, head_sha: &str, now: DateTime<Utc>) -> Result<String, StoreError> {
+    pub async fn pin_signoff(
+        &self,
+        repository: &str,
+        signoff: &str,
+        body_digest: &str,
+        head_sha: &str,
+        now: DateTime<Utc>,
+    ) -> Result<String, StoreError> {
         check_text("a repository", repository, 256)?;
         check_text("a sign-off", signoff, 256)?;
         check_text("a digest", body_digest, 128)?;

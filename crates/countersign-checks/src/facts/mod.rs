@@ -1,5 +1,7 @@
 //! Facts that several checks need, derived from the evidence.
 
-pub mod lanes;
+pub mod points;
 pub mod reuse;
 pub mod runs;
+pub mod sweep;
+pub mod tree;

@@ -39,6 +39,8 @@ pub enum HeadState<'a> {
         /// The command on record, e.g. `/use 123 by octocat`.
         command: Option<&'a str>,
     },
+    /// Somebody plausibly meant to sign, but it does not count, with the reason.
+    NotASignoff(&'a str),
     /// A sign-off is there, the pull request is a draft.
     WaitingForReady,
     /// Being judged.
@@ -68,6 +70,7 @@ pub fn waiting_line(state: &HeadState<'_>) -> StatusLine {
             State::Pending,
             format!("Waiting for a CODEOWNER's sign-off; on record: {command}"),
         ),
+        HeadState::NotASignoff(why) => (State::Pending, format!("Not taken as a sign-off: {why}")),
         HeadState::WaitingForReady => (
             State::Pending,
             "Signed off as a draft: will be judged when ready for review".to_owned(),
@@ -76,7 +79,7 @@ pub fn waiting_line(state: &HeadState<'_>) -> StatusLine {
         HeadState::Stale { judged, decision } => (
             State::Pending,
             format!(
-                "Head moved: {} was for {judged}; sign off again or ask with /countersign verify",
+                "Head moved: {} was for {judged}; edit the sign-off or sign again for this head",
                 decision.word()
             ),
         ),
@@ -168,6 +171,7 @@ mod tests {
             HeadState::WaitingForSignoff {
                 command: Some("/use 1 by octocat"),
             },
+            HeadState::NotASignoff("the phrase stands in code"),
             HeadState::WaitingForReady,
             HeadState::Running,
             HeadState::Stale {

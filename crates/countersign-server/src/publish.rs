@@ -1,0 +1,193 @@
+//! The outbox to GitHub. Each wish is made true by itself; whatever happens between two steps, doing it again is harmless.
+
+use countersign_core::PrNumber;
+use countersign_core::render::State;
+use countersign_github::publish::{
+    DesiredComment, DesiredStatus, Reaction, StatusState, ensure_comment, ensure_reaction, ensure_status, minimise,
+    own_verdict_comments,
+};
+use countersign_github::{GitHubError, RepoClient};
+use countersign_store::{Backoff, NewAudit, PrLock, Publication, PublicationState, Published, Retry, WorkLease};
+use serde_json::json;
+
+use crate::engine::{Engine, JudgeError, retry_of};
+use crate::points;
+use crate::wishes::{self, Wish};
+
+impl Engine {
+    /// Makes GitHub show what the outbox wishes for the pull request of a lease.
+    pub(crate) async fn publish(&self, lease: &WorkLease) -> Result<(), JudgeError> {
+        let (Some(lock), Some(number)) = (
+            lease.pr_lock(),
+            lease.pull_request().and_then(|number| u64::try_from(number).ok()),
+        ) else {
+            return Ok(());
+        };
+        points::reach("publish-claimed");
+        let Ok(repository) = lease.repository().parse() else {
+            return Ok(());
+        };
+        let client = self.app.repository(&repository).await?;
+        for due in self.store.due_publications(&lock).await? {
+            let Some(wish) = self.store.begin_publication(&lock, &due).await? else {
+                continue;
+            };
+            points::reach("publication-begun");
+            match self.show(&client, PrNumber(number), &lock, &wish).await {
+                Ok(published) => {
+                    self.store.publication_done(&lock, &wish, &published).await?;
+                    points::reach("publication-recorded");
+                }
+                Err(error) => self.note_failure(&lock, &wish, &error).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn note_failure(&self, lock: &PrLock, wish: &Publication, error: &GitHubError) -> Result<(), JudgeError> {
+        let retry = match error {
+            // A comment that is gone needs no reaction and no folding.
+            GitHubError::NotFound { .. } | GitHubError::Gone { .. }
+                if wish.kind == "reaction" || wish.kind == "minimise" =>
+            {
+                Retry::Never
+            }
+            error => retry_of(error.retry()),
+        };
+        let state = self
+            .store
+            .publication_failed(lock, wish, &error.to_string(), &retry, error.certain())
+            .await?;
+        tracing::warn!(repo.name = %wish.repository, pr.number = wish.pull_request, kind = %wish.kind, %error, "could not publish");
+        metrics::counter!("countersign_publish_failures_total", "kind" => wish.kind.clone()).increment(1);
+        if state == PublicationState::Failed {
+            tracing::error!(repo.name = %wish.repository, pr.number = wish.pull_request, kind = %wish.kind, "given up publishing");
+        }
+        Ok(())
+    }
+
+    async fn show(
+        &self,
+        client: &RepoClient,
+        number: PrNumber,
+        lock: &PrLock,
+        row: &Publication,
+    ) -> Result<Published, GitHubError> {
+        let wish = wishes::read(&row.kind, &row.desired).map_err(|error| GitHubError::Config(error.to_string()))?;
+        match wish {
+            Wish::Comment(wish) => {
+                // Other comments of ours must not be taken for this one: a changed decision has a comment of its own.
+                let others = self.comment_ids(lock, Some(&row.target)).await;
+                let published = ensure_comment(
+                    client,
+                    &DesiredComment {
+                        pull_request: number,
+                        marker: &wish.marker,
+                        signoff: wish.signoff,
+                        head: &wish.head,
+                        body: &wish.body,
+                        remembered: row.remote_id.as_deref().and_then(|id| id.parse().ok()),
+                        not_these: &others,
+                    },
+                )
+                .await?;
+                points::reach("comment-written");
+                Ok(Published {
+                    remote_id: Some(published.id.to_string()),
+                    remote_url: Some(published.url),
+                })
+            }
+            Wish::Status(wish) => {
+                let state = match wish.state {
+                    State::Success => StatusState::Success,
+                    State::Failure => StatusState::Failure,
+                    State::Pending => StatusState::Pending,
+                    State::Error => StatusState::Error,
+                };
+                let desired = DesiredStatus {
+                    sha: &wish.head,
+                    context: &wish.context,
+                    state,
+                    description: &wish.description,
+                    target_url: wish.url.as_deref(),
+                };
+                let published = ensure_status(client, &desired).await?;
+                points::reach("status-written");
+                if let Some(other) = published.replaced {
+                    let entry = NewAudit {
+                        actor: other.to_string(),
+                        action: "status_reasserted".into(),
+                        repository: Some(row.repository.clone()),
+                        pull_request: Some(row.pull_request),
+                        evaluation: row.evaluation,
+                        message: format!("{other} had written our status on {}; it was replaced", wish.head),
+                        detail: json!({ "context": wish.context, "sha": wish.head }),
+                    };
+                    if let Err(error) = self.store.audit(&[entry]).await {
+                        tracing::error!(%error, "could not record that a status was replaced");
+                    }
+                }
+                Ok(Published::default())
+            }
+            Wish::Reaction(wish) => {
+                let reaction = match wish.usable {
+                    Some(true) => Reaction::Plus,
+                    Some(false) => Reaction::Minus,
+                    None => Reaction::None,
+                };
+                ensure_reaction(client, wish.comment, reaction).await?;
+                Ok(Published::default())
+            }
+            Wish::Minimise(wish) => {
+                let old = self.remote_comment(lock, &wish.comment_target).await;
+                let word = self.marker_word(&row.repository);
+                for comment in own_verdict_comments(client, number, &word).await? {
+                    if Some(comment.id) == old {
+                        minimise(client, &comment.node_id).await?;
+                    }
+                }
+                Ok(Published::default())
+            }
+        }
+    }
+
+    async fn comment_ids(&self, lock: &PrLock, except: Option<&str>) -> Vec<u64> {
+        let rows = self
+            .store
+            .publications(lock.repository(), lock.pull_request())
+            .await
+            .unwrap_or_default();
+        rows.iter()
+            .filter(|row| wishes::is_comment(&row.kind) && Some(row.target.as_str()) != except)
+            .filter_map(|row| row.remote_id.as_deref()?.parse().ok())
+            .collect()
+    }
+
+    async fn remote_comment(&self, lock: &PrLock, target: &str) -> Option<u64> {
+        let rows = self
+            .store
+            .publications(lock.repository(), lock.pull_request())
+            .await
+            .ok()?;
+        rows.iter()
+            .find(|row| wishes::is_comment(&row.kind) && row.target == target)?
+            .remote_id
+            .as_deref()?
+            .parse()
+            .ok()
+    }
+
+    fn marker_word(&self, repository: &str) -> String {
+        self.settings
+            .repository(repository)
+            .and_then(|entry| self.policies.get(&entry.policy).ok())
+            .map(|policy| policy.policy.publish.comment.marker.clone())
+            .unwrap_or_default()
+    }
+}
+
+/// The wait after a failed publication.
+#[must_use]
+pub(crate) fn backoff() -> Retry {
+    Retry::Backoff(Backoff::default())
+}
