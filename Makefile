@@ -1,0 +1,130 @@
+# What there is to do with this repository. `make` lists it. Debian and its kin are set up by `setup`; elsewhere `setup`
+# says what is missing. Variables: PROFILE=release builds optimised, CARGO_TARGET_DIR is honoured as everywhere.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+
+PROFILE ?= dev
+# In CI the lock file is what is tested; at a desk a changed Cargo.toml may change it.
+LOCKED := $(if $(CI),--locked)
+RUN := cargo run --quiet $(LOCKED) --profile $(PROFILE) -p countersign --
+# The oldest Rust that builds this (Cargo.toml, rust-version).
+RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16 $(if $(SOAK),,| grep -v '^soak')
+
+.PHONY: setup
+setup: ## install the Debian packages that are missing
+	@missing=()
+	need() { command -v "$$1" >/dev/null 2>&1 || missing+=("$$2"); }
+	need git git
+	need cc gcc
+	need flock util-linux
+	# The server's programs are used, never a server that the package started: demo and tests start their own.
+	if [[ -z "$${COUNTERSIGN_PG_BIN:-}" ]] && ! command -v initdb >/dev/null 2>&1 &&
+		! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then
+		missing+=(postgresql)
+	fi
+	if (($${#missing[@]})); then
+		if ! command -v apt-get >/dev/null 2>&1; then
+			echo "setup: these are missing, and there is no apt-get to install them: $${missing[*]}" >&2
+			echo "setup: install them by your system's own means (PostgreSQL 13 or newer: only its programs are used), then run make again" >&2
+			exit 1
+		fi
+		sudo=()
+		if (($$(id -u) != 0)); then
+			command -v sudo >/dev/null 2>&1 || { echo "setup: become root, or install: $${missing[*]}" >&2; exit 1; }
+			sudo=(sudo)
+		fi
+		echo "setup: installing $${missing[*]}"
+		export DEBIAN_FRONTEND=noninteractive
+		"$${sudo[@]}" apt-get update -qq
+		"$${sudo[@]}" apt-get install -y -qq --no-install-recommends "$${missing[@]}" >/dev/null
+	fi
+	if ! command -v cargo >/dev/null 2>&1; then
+		echo "setup: Rust $(RUST) or newer is needed (https://rustup.rs); Debian's own package is too old" >&2
+		exit 1
+	fi
+	have=$$(rustc --version | cut -d' ' -f2)
+	if [[ "$$(printf '%s\n' "$(RUST)" "$${have%%-*}" | sort -V | head -n1)" != "$(RUST)" ]]; then
+		echo "setup: Rust $(RUST) or newer is needed, this is $$have: rustup update stable" >&2
+		exit 1
+	fi
+
+.PHONY: demo
+demo: setup ## a sign-off from webhook to comment, against a simulated GitHub
+	@$(RUN) demo
+
+.PHONY: build
+build: setup ## the optimised program, target/release/countersign
+	cargo build $(LOCKED) --release -p countersign
+
+.PHONY: test
+test: setup ## all tests, documentation tests included
+	@if cargo nextest --version >/dev/null 2>&1; then
+		cargo nextest run $(LOCKED) --workspace --all-features $(if $(CI),--profile ci)
+		cargo test $(LOCKED) --workspace --all-features --doc
+	else
+		echo "test: cargo-nextest is not installed, so plain cargo test runs"
+		cargo test $(LOCKED) --workspace --all-features
+	fi
+
+.PHONY: lint
+lint: setup ## format, clippy, documentation, dependencies
+	cargo fmt --all --check
+	cargo clippy $(LOCKED) --workspace --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc $(LOCKED) --workspace --all-features --no-deps --quiet
+	$(MAKE) --no-print-directory deny
+
+.PHONY: deny
+deny: ## licences, sources and walls of dependencies (deny.toml)
+	@if ! cargo deny --version >/dev/null 2>&1; then
+		echo "deny: SKIPPED, cargo-deny is not installed (cargo install cargo-deny --locked); the test countersign-tests walls covers the walls"
+		exit 0
+	fi
+	cargo deny --workspace --all-features check --hide-inclusion-graph bans licenses sources
+	# The list of advisories is fetched; a machine that cannot reach it says so, loudly, and goes on.
+	if out=$$(cargo deny --workspace --all-features check --hide-inclusion-graph advisories 2>&1); then
+		echo "$$out"
+	elif grep -q 'failed to fetch advisory database' <<<"$$out"; then
+		echo "deny: ADVISORIES NOT CHECKED, the advisory database cannot be fetched from here"
+	else
+		echo "$$out" >&2
+		exit 1
+	fi
+
+.PHONY: policies
+policies: ## check every policy in config/policies
+	@for file in config/policies/*.yaml; do
+		name=$$(basename "$$file" .yaml)
+		# Files that others extend are no policies by themselves.
+		[[ "$$name" == *-common ]] || $(RUN) policy check "$$name"
+	done
+
+.PHONY: docs-generate
+docs-generate: ## the pages of the checks and the schema of policy files
+	$(RUN) policy docs docs/checks
+	mkdir -p config/schema
+	$(RUN) policy schema > config/schema/policy.json.new
+	mv config/schema/policy.json.new config/schema/policy.json
+
+# Faults at random, two servers killed again and again, everything on loopback; the seed reproduces a run.
+ifneq ($(wildcard tests/src/bin/soak.rs),)
+SOAK := cargo run --quiet $(LOCKED) --release -p countersign-tests --bin soak --
+
+.PHONY: soak
+soak: setup ## thousands of deliveries under faults and kill -9; SEED=n repeats a run
+	@$(SOAK) $(if $(SEED),--seed $(SEED))
+
+.PHONY: soak-short
+soak-short: setup ## the same, in the length that CI has
+	@$(SOAK) --short $(if $(SEED),--seed $(SEED))
+endif
+
+.PHONY: clean
+clean: ## what was built
+	cargo clean
