@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .collect();
     let hello = json!({
         "base": sim.base_url(), "storage": sim.storage_url(), "jwt": sim.app_jwt()?, "tokens": tokens, "app_id": sim.app_id(),
-        "webhook_secret": sim.webhook_secret(),
+        "webhook_secret": sim.webhook_secret(), "endpoints": countersign_sim::ENDPOINTS,
     });
     println!("{hello}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -17,6 +17,7 @@ mod shared;
 mod state;
 pub mod world;
 
+pub use crate::api::ENDPOINTS;
 pub use crate::git::GitError;
 pub use crate::handle::{
     Call, CheckRunView, CommentView, DeliveryView, Options, ReactionView, Sim, SimError, SimHandle, StatusView,

@@ -76,6 +76,7 @@ pub(super) fn route(s: &mut State, req: &Req, segments: &[&str]) -> Reply {
             let mut out = delivery(found);
             let payload: Value = serde_json::from_slice(&found.payload).unwrap_or_default();
             if let Some(map) = out.as_object_mut() {
+                map.insert("url".to_owned(), s.hooks.sink.clone().unwrap_or_default().into());
                 map.insert(
                     "request".to_owned(),
                     json!({"headers": {"X-GitHub-Event": found.event, "X-GitHub-Delivery": found.guid}, "payload": payload}),
@@ -198,7 +199,6 @@ fn delivery(d: &Delivery) -> Value {
         "id": d.id, "guid": d.guid, "delivered_at": time_or_null(d.delivered_at), "redelivery": d.redelivery,
         "duration": (d.duration as f64) / 1_000.0, "status": d.status, "status_code": d.status_code, "event": d.event,
         "action": d.action, "installation_id": d.installation, "repository_id": d.repository, "throttled_at": null,
-        "url": "",
     })
 }
 
