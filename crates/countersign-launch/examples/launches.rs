@@ -1,6 +1,7 @@
 //! Derives launches from a git repository and prints how much of each is known.
 //!
 //! `cargo run --example launches -- recipes GIT_DIR [REV] [FOLDER]`
+//! `cargo run --example launches -- points GIT_DIR [REV] [ENTRY]`
 //! `cargo run --example launches -- pages GIT_DIR [REV] [FOLDER] [show]`
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
 
@@ -8,9 +9,12 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
+use countersign_launch::point::{self, DeriveRules};
 use countersign_launch::recipe::{self, RecipeOptions};
+use countersign_launch::render;
 use countersign_launch::upstream::{self, Catalog, PageRules};
 use countersign_launch::{Fact, Launch, Role};
+use countersign_matrix as matrix;
 
 /// Files of one revision, read through the `git` program.
 pub struct Repository {
@@ -267,6 +271,131 @@ fn pages(dir: &str, rev: &str, folder: &str, show: bool) {
     }
 }
 
+#[derive(serde::Deserialize)]
+struct MatrixPolicy {
+    matrix: matrix::MatrixRules,
+    layout: matrix::Layout,
+}
+
+#[derive(serde::Deserialize)]
+struct DerivePolicy {
+    derive: DeriveRules,
+}
+
+struct Memory {
+    files: matrix::MapFiles,
+}
+
+impl Memory {
+    fn load(repo: &Repository) -> Self {
+        let paths: Vec<String> = repo
+            .list(".")
+            .into_iter()
+            .filter(|p| ["benchmarks/", "runners/", "configs/"].iter().any(|d| p.starts_with(d)))
+            .collect();
+        let mut files = matrix::MapFiles::new();
+        for (path, text) in repo.read_all(&paths) {
+            files = files.with(&path, text);
+        }
+        Memory { files }
+    }
+}
+
+fn fixtures() -> (MatrixPolicy, DerivePolicy) {
+    let dir = env!("CARGO_MANIFEST_DIR");
+    let matrix = std::fs::read_to_string(format!("{dir}/../countersign-matrix/testdata/rules.yaml")).unwrap();
+    let derive = std::fs::read_to_string(format!("{dir}/testdata/derive.yaml")).unwrap();
+    let limits = countersign_yaml::Limits::default();
+    (
+        countersign_yaml::from_str(&matrix, &limits).unwrap(),
+        countersign_yaml::from_str(&derive, &limits).unwrap(),
+    )
+}
+
+/// All points, or those of one entry (shown in full).
+fn points(dir: &str, rev: &str, only: &str) {
+    let repo = Repository::new(dir, rev);
+    let memory = Memory::load(&repo);
+    let (policy, derive) = fixtures();
+    let configs = matrix::Configs::read(&memory.files, &policy.layout, &policy.matrix);
+    let rows = matrix::full_sweep(&configs, &policy.matrix, matrix::EvalMode::Unmarked).unwrap();
+    let cache = countersign_shell::ScriptCache::default();
+    let tree = point::Tree {
+        files: &memory.files,
+        runners: &configs.runners,
+        layout: &policy.layout,
+        matrix: &policy.matrix,
+        rules: &derive.derive,
+        scripts: &cache,
+    };
+    let mut kinds: BTreeMap<String, (usize, usize, Tally)> = BTreeMap::new();
+    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    let mut times: Vec<u128> = Vec::new();
+    for row in &rows {
+        let key = row.head.key.to_string();
+        if !only.is_empty() && key != only {
+            continue;
+        }
+        let entry = configs.masters.get(&key).unwrap();
+        let at = std::time::Instant::now();
+        let derived = point::derive(&tree, entry, row);
+        times.push(at.elapsed().as_micros());
+        let kind = format!("{:?} {}", row.nodes(), row.scenario().name());
+        let slot = kinds.entry(kind).or_default();
+        slot.0 += 1;
+        let servers: Vec<&Launch> = derived.servers().collect();
+        let mut all = !servers.is_empty();
+        for launch in &servers {
+            all &= slot.2.add(launch);
+        }
+        slot.1 += usize::from(all);
+        if !all {
+            let why = derived
+                .missing
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join("; ");
+            *reasons.entry(format!("{key}: {why}")).or_default() += 1;
+        }
+        if !only.is_empty() {
+            println!("=== {} conc {:?}", row.exp_name, row.conc);
+            for launch in &derived.launches {
+                println!("{}", render::text(launch));
+            }
+            println!(
+                "missing {:?}\nnotes {:#?}\nclient {:?}",
+                derived.missing,
+                derived.notes,
+                derived.client.as_ref().map(|c| (&c.tool, &c.chat_template, &c.source))
+            );
+        }
+    }
+    for (kind, (points, known, tally)) in &kinds {
+        println!(
+            "\n{kind}: {points} points, {known} with everything known ({:.2} %)",
+            100.0 * *known as f64 / (*points).max(1) as f64
+        );
+        tally.print(kind);
+    }
+    for (reason, n) in reasons {
+        println!("not all known: {reason} ({n} points)");
+    }
+    times.sort_unstable();
+    let pick = |q: f64| {
+        times
+            .get(((times.len() as f64 - 1.0) * q) as usize)
+            .copied()
+            .unwrap_or(0)
+    };
+    println!(
+        "time a point: median {} us, p99 {} us, max {} us",
+        pick(0.5),
+        pick(0.99),
+        pick(1.0)
+    );
+}
+
 fn page(path: &str) {
     let repo = Repository::new(".", "HEAD");
     let text = std::fs::read_to_string(path).unwrap();
@@ -307,6 +436,7 @@ fn main() {
             &arg(3, "benchmarks/multi_node/srt-slurm-recipes"),
         ),
         "pages" => pages(&arg(1, "."), &arg(2, "HEAD"), &arg(3, "."), args.len() > 4),
+        "points" => points(&arg(1, "."), &arg(2, "HEAD"), &arg(3, "")),
         "page" => page(&arg(1, "")),
         _ => eprintln!("usage: launches recipes GIT_DIR [REV] [FOLDER]"),
     }

@@ -1,6 +1,7 @@
 //! The benchmark client: how it drives the server, and whether requests pass a chat template (domain guide 9.2, 9.3).
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::{self, Engine, Parsed};
 use crate::flags::Flags;
@@ -8,22 +9,27 @@ use crate::value::{Arg, Source, Text};
 
 /// Which commands are benchmark clients, and what makes each use a chat template. A parameter: the names belong to the
 /// benchmark repository.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ClientRules {
     /// Known clients.
     pub tools: Vec<ClientTool>,
 }
 
 /// One benchmark client.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ClientTool {
     /// Words that start it, as in `python3 -m tool` or a function name.
     pub command: Vec<String>,
     /// Flags that turn the chat template on.
+    #[serde(default)]
     pub chat_flags: Vec<String>,
     /// Flag and value pairs that mean a chat endpoint: the value must contain the text.
+    #[serde(default)]
     pub chat_values: Vec<(String, String)>,
     /// The client always uses a chat endpoint.
+    #[serde(default)]
     pub always_chat: bool,
 }
 

@@ -3,20 +3,23 @@
 //! Only arguments that the rules call major count. The documented launch that fits best is chosen first: same engine,
 //! then model, hardware, role, and then as many equal arguments as possible.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::launch::Launch;
 use crate::upstream::Documented;
 use crate::value::{Fact, Source};
 
 /// Which arguments are major, and which values mean the same. A parameter of the policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct MajorRules {
     /// Names: a property (`model`, `hardware`, `tp`, `pp`, `dp`, `ep`, `dcp`, `dp-attention`, `quantisation`,
     /// `kv-cache-dtype`, `attention-backend`, `moe-backend`, `spec-method`, `spec-length`), a normalised flag, or an
     /// environment variable after `$`.
     pub arguments: Vec<String>,
     /// Groups of values that mean the same for one argument: the argument, then its values in lower case.
+    #[serde(default)]
     pub equal: Vec<(String, Vec<String>)>,
 }
 

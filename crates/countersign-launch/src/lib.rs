@@ -11,6 +11,7 @@ mod facts;
 mod flags;
 mod fuzz;
 mod launch;
+pub mod point;
 pub mod recipe;
 pub mod render;
 mod shwords;

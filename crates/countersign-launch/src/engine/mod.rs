@@ -9,7 +9,8 @@ mod tables;
 
 use std::fmt;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use detect::is_assignment as is_assignment_word;
 pub use detect::{Program, SHELL_OPAQUE, detect};
@@ -17,7 +18,7 @@ pub use parse::{Parsed, parse_flags, parse_options_tree};
 pub use tables::{Alias, Table, flag_environment, normalise, table};
 
 /// A serving engine, or what stands in front of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
     /// vLLM.

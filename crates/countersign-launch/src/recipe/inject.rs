@@ -6,7 +6,8 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
 use crate::flags::{FlagValue, Via};
@@ -14,7 +15,8 @@ use crate::launch::Launch;
 use crate::value::{Source, Text};
 
 /// How an injector rewrites a recipe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum InjectorKind {
     /// Adds two keys to every single-quoted JSON after `speculative-config:`.
     VllmSpeculativeConfig,

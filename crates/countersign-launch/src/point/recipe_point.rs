@@ -1,0 +1,201 @@
+//! Points that a recipe or a table of flags describes.
+
+use countersign_matrix as matrix;
+use matrix::{Resolution, RowShape, ScenarioType, UsedRecipe, Worker};
+
+use super::rules::{TableKind, TableRule};
+use super::{Missing, PointLaunches, Tree, place, script};
+use crate::engine::Role;
+use crate::flags::Via;
+use crate::launch::Launch;
+use crate::recipe::{self, Injected, Injection, RecipeOptions, TableInput};
+
+/// Reads a recipe of the tree and adds its launches.
+pub(super) fn from_recipe(
+    tree: &Tree<'_>,
+    row: &matrix::Row,
+    used: &UsedRecipe,
+    resolution: &Resolution,
+    out: &mut PointLaunches,
+) {
+    let Some(text) = used
+        .path
+        .as_deref()
+        .filter(|_| used.exists)
+        .and_then(|p| tree.files.read(p))
+    else {
+        out.missing
+            .push(Missing::Recipe(used.path.clone().unwrap_or_else(|| used.name.clone())));
+        return;
+    };
+    let path = used.path.as_deref().unwrap_or(&used.name);
+    let (injection, note) = injection(tree, row, resolution);
+    out.notes.extend(note);
+    let options = RecipeOptions {
+        selector: used.selector.as_deref(),
+        injection,
+    };
+    match recipe::read(path, &text, &options) {
+        Ok(recipe) => {
+            out.files.push(path.to_owned());
+            if let Injected::Aborts(why) = &recipe.injected {
+                out.notes.push(format!(
+                    "{path}: the injection of acceptance would abort the job: {why}"
+                ));
+            }
+            out.notes.extend(recipe.notes);
+            out.launches.extend(recipe.launches);
+            out.client = out.client.take().or(recipe.client);
+        }
+        Err(error) => out.missing.push(Missing::Unreadable(error.to_string())),
+    }
+}
+
+fn workers(row: &matrix::Row) -> Vec<(Role, &Worker)> {
+    match &row.shape {
+        RowShape::Multi { prefill, decode } => vec![(Role::Prefill, &**prefill), (Role::Decode, &**decode)],
+        RowShape::Single(_) => Vec::new(),
+    }
+}
+
+fn setting<'r>(row: &'r matrix::Row, name: &str) -> Option<&'r str> {
+    workers(row).into_iter().find_map(|(_, w)| w.setting(name))
+}
+
+/// The injection that this point gets, and a remark where it asks for one that nothing carries out.
+fn injection(tree: &Tree<'_>, row: &matrix::Row, resolution: &Resolution) -> (Option<Injection>, Option<String>) {
+    let Some(rules) = &tree.rules.injection else {
+        return (None, None);
+    };
+    let asked = setting(row, &rules.setting) == Some(rules.value.as_str());
+    if !asked || row.purpose() == matrix::Purpose::Eval {
+        return (None, None);
+    }
+    let here: Vec<bool> = resolution
+        .launchers
+        .iter()
+        .filter(|l| l.exists)
+        .map(|l| rules.launchers.contains(&l.path))
+        .collect();
+    let source = place(row);
+    if here.is_empty() || here.iter().any(|injects| !injects) {
+        let names: Vec<&str> = resolution.launchers.iter().map(|l| l.path.as_str()).collect();
+        return (
+            None,
+            Some(format!(
+                "{source}: {} is set, but {} does not inject",
+                rules.setting,
+                names.join(", ")
+            )),
+        );
+    }
+    let kind = rules.frameworks.get(&*row.head.framework).copied();
+    let length = setting(row, &rules.length_setting).map(str::to_owned);
+    (Some(Injection { kind, length, source }), None)
+}
+
+/// Reads a table of flags, or an llm-d recipe, for both roles of a point.
+pub(super) fn from_table(
+    tree: &Tree<'_>,
+    row: &matrix::Row,
+    rule: &TableRule,
+    resolution: &Resolution,
+    out: &mut PointLaunches,
+) {
+    let named = resolution.recipes.iter().find(|r| !r.eval_only);
+    let path = rule.file.clone().or_else(|| named.and_then(|r| r.path.clone()));
+    let Some((path, text)) = path.as_ref().and_then(|p| tree.files.read(p).map(|t| (p.clone(), t))) else {
+        out.missing
+            .push(Missing::Recipe(path.unwrap_or_else(|| "table of flags".into())));
+        return;
+    };
+    let draft = match &rule.draft_setting {
+        Some(name) => Some(setting(row, name).and_then(|v| v.parse().ok()).unwrap_or(0)),
+        None => Some(0),
+    };
+    let inputs: Vec<(Role, TableInput)> = workers(row)
+        .into_iter()
+        .map(|(role, w)| {
+            let input = TableInput {
+                tp: u32::try_from(w.tp).ok(),
+                ep: Some(w.ep > 1),
+                dp_attention: Some(w.dp_attention),
+                draft_tokens: draft,
+                agentic: row.scenario() == ScenarioType::Agentic,
+                source: Some(place(row)),
+            };
+            (role, input)
+        })
+        .collect();
+    let read = match rule.kind {
+        TableKind::LlmD => recipe::llmd_recipe(&path, &text, &inputs),
+        TableKind::Models => inputs
+            .iter()
+            .map(|(role, input)| recipe::model_table(rule.engine, &path, &text, &row.head.model, *role, input))
+            .collect(),
+    };
+    match read {
+        Ok(launches) => {
+            out.files.push(path);
+            let mut launches = launches;
+            for launch in &mut launches {
+                name_model(launch, row);
+            }
+            add_script(tree, row, rule, &mut launches, out);
+            out.launches.extend(launches);
+        }
+        Err(error) => out.missing.push(Missing::Unreadable(error.to_string())),
+    }
+}
+
+/// Tables name neither model nor image: the entry does.
+fn name_model(launch: &mut Launch, row: &matrix::Row) {
+    launch.image = Some(row.head.image.replace('#', "/"));
+    if !launch.flags.mentions("model") && !launch.flags.mentions("model-path") {
+        let value = crate::flags::FlagValue {
+            value: crate::value::Text::known(&*row.head.model),
+            spelled: "model".into(),
+            source: place(row),
+            via: Via::Recipe,
+        };
+        launch.flags.push("model", value);
+        let role = launch.role;
+        launch.settle();
+        launch.role = role;
+    }
+}
+
+/// Adds what the server script says besides the table: flags that the table lacks, and the environment.
+fn add_script(tree: &Tree<'_>, row: &matrix::Row, rule: &TableRule, launches: &mut [Launch], out: &mut PointLaunches) {
+    let Some(path) = rule.server_script.as_deref().filter(|p| tree.files.exists(p)) else {
+        return;
+    };
+    let evaluation = script::evaluate(tree, row, path, &rule.server_variables, &rule.answers);
+    let mut found = PointLaunches::default();
+    let calls = script::read(tree, row, &evaluation, &mut found);
+    out.client = out.client.take().or_else(|| super::join_clients(calls));
+    out.files.extend(found.files);
+    out.missing
+        .extend(found.missing.into_iter().filter(|m| matches!(m, Missing::Truncated(_))));
+    for launch in launches {
+        for other in found
+            .launches
+            .iter()
+            .filter(|l| l.role == launch.role && l.engine == launch.engine)
+        {
+            for (name, values) in other.flags.iter() {
+                if !launch.flags.mentions(name) {
+                    values.iter().for_each(|v| launch.flags.push(name, v.clone()));
+                }
+            }
+            for (name, value) in &other.environment {
+                launch.environment.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        let role = launch.role;
+        launch.settle();
+        launch.role = role;
+    }
+    out.launches
+        .extend(found.launches.into_iter().filter(|l| l.engine == crate::Engine::Router));
+}
