@@ -98,12 +98,8 @@ deny: ## licences, sources and walls of dependencies (deny.toml)
 	fi
 
 .PHONY: policies
-policies: ## check every policy in config/policies
-	@for file in config/policies/*.yaml; do
-		name=$$(basename "$$file" .yaml)
-		# Files that others extend are no policies by themselves.
-		[[ "$$name" == *-common ]] || $(RUN) policy check "$$name"
-	done
+policies: ## check every policy in config/policies (files that others extend are none by themselves)
+	@$(RUN) policy check $(filter-out %-common.yaml,$(wildcard config/policies/*.yaml))
 
 .PHONY: docs-generate
 docs-generate: ## the pages of the checks and the schema of policy files
