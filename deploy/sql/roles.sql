@@ -22,7 +22,7 @@ GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO countersign_server;
 -- Working state.
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     deliveries, rejected_requests, work, repository_turns,
-    repositories, pull_requests, remarks, signoffs, commands, publications
+    repositories, pull_requests, remarks, signoffs, commands, signoff_pins, heads, publications
     TO countersign_server;
 
 -- Append-only.

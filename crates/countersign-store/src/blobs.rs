@@ -41,6 +41,15 @@ pub(crate) struct Packed {
     pub(crate) bytes: Bytes,
 }
 
+impl Packed {
+    pub(crate) fn raw(bytes: &Bytes) -> Self {
+        Self {
+            encoding: "raw",
+            bytes: bytes.clone(),
+        }
+    }
+}
+
 /// For the intake: as fast as it goes, and only where it pays.
 pub(crate) fn pack_fast(bytes: &Bytes) -> Packed {
     pack(bytes, Compression::fast())
@@ -60,10 +69,7 @@ fn pack(bytes: &Bytes, level: Compression) -> Packed {
             };
         }
     }
-    Packed {
-        encoding: "raw",
-        bytes: bytes.clone(),
-    }
+    Packed::raw(bytes)
 }
 
 /// Reads back what [`pack`] wrote; never more than `size` bytes (None: not known, up to [`LARGEST_BLOB`]).

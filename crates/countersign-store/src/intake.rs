@@ -75,6 +75,7 @@ struct Ready {
 pub(crate) struct Intake {
     sender: mpsc::Sender<Waiting>,
     timeout: Duration,
+    compression: bool,
 }
 
 impl Intake {
@@ -92,6 +93,7 @@ impl Intake {
         Self {
             sender,
             timeout: options.acquire_timeout,
+            compression: options.intake_compression,
         }
     }
 }

@@ -257,7 +257,7 @@ impl Store {
         publication: &Publication,
     ) -> Result<Option<Publication>, StoreError> {
         let mut transaction = self.pool().begin().await?;
-        hold(&mut transaction, lock.kind(), lock.key(), lock.lease_no()).await?;
+        hold_for_publishing(&mut transaction, lock).await?;
         // The answer shows `started_at` as it was before.
         let row: Option<Row> = sqlx::query_as(
             "WITH before AS (
@@ -288,7 +288,7 @@ impl Store {
         published: &Published,
     ) -> Result<PublicationState, StoreError> {
         let mut transaction = self.pool().begin().await?;
-        hold(&mut transaction, lock.kind(), lock.key(), lock.lease_no()).await?;
+        hold_for_publishing(&mut transaction, lock).await?;
         let state: Option<String> = sqlx::query_scalar(
             "UPDATE publications SET
                  published_digest = $3, published_at = now(), started_at = NULL, last_error = NULL,
@@ -327,7 +327,7 @@ impl Store {
         };
         let counted = not_before.is_none();
         let mut transaction = self.pool().begin().await?;
-        hold(&mut transaction, lock.kind(), lock.key(), lock.lease_no()).await?;
+        hold_for_publishing(&mut transaction, lock).await?;
         // A newer wish has its own attempts; only what is known of GitHub's side carries over to it.
         let state: Option<String> = sqlx::query_scalar(
             "UPDATE publications SET
@@ -366,7 +366,7 @@ impl Store {
             });
         };
         let mut transaction = self.pool().begin().await?;
-        hold(&mut transaction, lock.kind(), lock.key(), lock.lease_no()).await?;
+        hold_for_publishing(&mut transaction, &lock).await?;
         let wait: Option<f64> = sqlx::query_scalar(
             "SELECT extract(epoch FROM min(greatest(next_attempt_at, now())) - now())::float8 FROM publications
              WHERE repository = $1 AND pull_request = $2 AND state = 'pending'",
@@ -450,6 +450,17 @@ impl Store {
             Ok(())
         }
     }
+}
+
+/// The lock of other work on the same pull request is no right to publish: two would do it at once.
+async fn hold_for_publishing(connection: &mut PgConnection, lock: &PrLock) -> Result<(), StoreError> {
+    if lock.kind() != WORK_KIND_PUBLISH {
+        return Err(StoreError::Invalid {
+            what: "a publication",
+            why: format!("the lock is one for {}, not for {WORK_KIND_PUBLISH}", lock.kind()),
+        });
+    }
+    hold(connection, lock.kind(), lock.key(), lock.lease_no()).await
 }
 
 fn missing(id: i64) -> StoreError {

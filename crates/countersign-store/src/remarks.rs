@@ -4,12 +4,14 @@
 //! changes nothing, and what was once deleted does not come back.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::PgConnection;
 
 use crate::error::{check_text, clean_json};
+use crate::time::seconds;
 use crate::{Store, StoreError};
 
 /// Where a sign-off stands.
@@ -126,6 +128,33 @@ pub struct Signoff {
     pub created_at: DateTime<Utc>,
     /// When it was last edited, if ever.
     pub edited_at: Option<DateTime<Utc>>,
+}
+
+#[derive(sqlx::FromRow)]
+struct SignoffRow {
+    repository: String,
+    signoff: String,
+    pull_request: i64,
+    author: String,
+    body_digest: String,
+    state: String,
+    created_at: DateTime<Utc>,
+    edited_at: Option<DateTime<Utc>>,
+}
+
+impl From<SignoffRow> for Signoff {
+    fn from(row: SignoffRow) -> Self {
+        Self {
+            repository: row.repository,
+            signoff: row.signoff,
+            pull_request: row.pull_request,
+            author: row.author,
+            body_digest: row.body_digest,
+            state: SignoffState::parse(&row.state),
+            created_at: row.created_at,
+            edited_at: row.edited_at,
+        }
+    }
 }
 
 /// A kept command.
@@ -247,18 +276,7 @@ impl Store {
 
     /// The sign-offs of a pull request, the oldest first.
     pub async fn signoffs(&self, repository: &str, pull_request: i64) -> Result<Vec<Signoff>, StoreError> {
-        #[derive(sqlx::FromRow)]
-        struct Row {
-            repository: String,
-            signoff: String,
-            pull_request: i64,
-            author: String,
-            body_digest: String,
-            state: String,
-            created_at: DateTime<Utc>,
-            edited_at: Option<DateTime<Utc>>,
-        }
-        let rows: Vec<Row> = sqlx::query_as(
+        let rows: Vec<SignoffRow> = sqlx::query_as(
             "SELECT repository, signoff, pull_request, author, body_digest, state, created_at, edited_at FROM signoffs
              WHERE repository = $1 AND pull_request = $2 ORDER BY created_at, signoff",
         )
@@ -266,19 +284,25 @@ impl Store {
         .bind(pull_request)
         .fetch_all(self.pool())
         .await?;
-        Ok(rows
-            .into_iter()
-            .map(|row| Signoff {
-                repository: row.repository,
-                signoff: row.signoff,
-                pull_request: row.pull_request,
-                author: row.author,
-                body_digest: row.body_digest,
-                state: SignoffState::parse(&row.state),
-                created_at: row.created_at,
-                edited_at: row.edited_at,
-            })
-            .collect())
+        Ok(rows.into_iter().map(Signoff::from).collect())
+    }
+
+    /// Sign-offs that count, on open pull requests that are no drafts, that we have known for `age` and never judged: whoever made them
+    /// still waits. The oldest first; for the sweep.
+    pub async fn unjudged_signoffs(&self, age: Duration, limit: i64) -> Result<Vec<Signoff>, StoreError> {
+        let rows: Vec<SignoffRow> = sqlx::query_as(
+            "SELECT s.repository, s.signoff, s.pull_request, s.author, s.body_digest, s.state, s.created_at, s.edited_at
+             FROM signoffs s JOIN pull_requests p ON p.repository = s.repository AND p.number = s.pull_request
+             WHERE s.state = 'counted' AND p.open AND NOT p.draft AND s.first_seen_at <= now() - make_interval(secs => $1)
+               AND NOT EXISTS (SELECT 1 FROM evaluations e WHERE e.repository = s.repository
+                               AND e.pull_request = s.pull_request AND e.signoff = s.signoff)
+             ORDER BY s.first_seen_at, s.signoff LIMIT $2",
+        )
+        .bind(seconds(age))
+        .bind(limit)
+        .fetch_all(self.pool())
+        .await?;
+        Ok(rows.into_iter().map(Signoff::from).collect())
     }
 
     /// The commands of a pull request, revoked ones too, in the order in which they were made.

@@ -384,17 +384,17 @@ impl Store {
         Ok(Claimed { leases, buried })
     }
 
-    /// When the next work of these kinds comes due or runs out of its lease; None: nothing waits. May lie in the past where work is due
-    /// but its repository has as much running as it may.
-    pub async fn next_work_at(&self, kinds: &[&str]) -> Result<Option<DateTime<Utc>>, StoreError> {
-        let at = sqlx::query_scalar(
-            "SELECT min(greatest(run_at, leased_until)) FROM work
+    /// How long until the next work of these kinds comes due or runs out of its lease, by the database's clock; None: nothing waits. Zero
+    /// also where work is due but its repository has as much running as it may.
+    pub async fn next_work_in(&self, kinds: &[&str]) -> Result<Option<Duration>, StoreError> {
+        let wait: Option<f64> = sqlx::query_scalar(
+            "SELECT extract(epoch FROM min(greatest(run_at, leased_until, now())) - now())::float8 FROM work
              WHERE requested > done AND dead_at IS NULL AND kind = ANY ($1)",
         )
         .bind(kinds.iter().map(|kind| (*kind).to_owned()).collect::<Vec<_>>())
         .fetch_one(self.pool())
         .await?;
-        Ok(at)
+        Ok(wait.map(|wait| Duration::try_from_secs_f64(wait).unwrap_or_default()))
     }
 
     /// The row of a key, for people and tests.

@@ -416,7 +416,14 @@ async fn part_of_a_run_is_shown_before_its_end() {
     store.request_work(&[work(1)]).await.unwrap();
     let lease = claim_one(&store, "verify").await;
     let running = wishes(vec![wish("status", "head ctx", json!("running"))]);
-    assert_eq!(store.apply(&lease.pr_lock().unwrap(), &running).await.unwrap(), 1);
+    let lock = lease.pr_lock().unwrap();
+    assert_eq!(store.apply(&lock, &running).await.unwrap(), 1);
+    // To publish takes the lock for publishing.
+    let row = store.publications(REPOSITORY, 1).await.unwrap().remove(0);
+    assert!(matches!(
+        store.begin_publication(&lock, &row).await,
+        Err(StoreError::Invalid { .. })
+    ));
     assert_eq!(publish(&store).await.len(), 1);
     let end = wishes(vec![wish("status", "head ctx", json!("pass"))]);
     store.commit(&lease, &end, &Next::Done).await.unwrap();

@@ -295,6 +295,72 @@ async fn sign_offs_that_waited_for_the_draft_are_moved_together() {
 }
 
 #[tokio::test]
+async fn the_sweep_finds_who_still_waits_for_a_verdict() {
+    let (_database, store) = fresh().await;
+    put_blobs(&store).await;
+    store.observe_pull_request(&pull_request("a", 1)).await.unwrap();
+    for (id, state) in [
+        (1, SignoffState::Counted),
+        (2, SignoffState::Counted),
+        (3, SignoffState::EditedByOther),
+    ] {
+        let seen = ObservedRemark {
+            source: format!("issuecomment-{id}"),
+            ..remark(1, Some(state), &[])
+        };
+        store.observe_remark(&seen).await.unwrap();
+    }
+    store.request_work(&[work(1)]).await.unwrap();
+    let lease = claim_one(&store, "verify").await;
+    let judged = Changes {
+        evaluations: vec![evaluation("issuecomment-1", "a", "PASS")],
+        ..Changes::default()
+    };
+    store.commit(&lease, &judged, &Next::Done).await.unwrap();
+    let waiting = async |age: Duration| {
+        let found = store.unjudged_signoffs(age, 10).await.unwrap();
+        found.into_iter().map(|signoff| signoff.signoff).collect::<Vec<_>>()
+    };
+    assert_eq!(waiting(Duration::ZERO).await, ["issuecomment-2"]);
+    assert!(waiting(Duration::from_secs(3600)).await.is_empty());
+    store
+        .observe_pull_request(&PullRequestState {
+            draft: true,
+            ..pull_request("a", 2)
+        })
+        .await
+        .unwrap();
+    assert!(waiting(Duration::ZERO).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_sign_off_is_pinned_to_the_head_it_was_taken_for_until_its_text_changes() {
+    let (_database, store) = fresh().await;
+    let pin = async |digest: &str, head: &str| {
+        store
+            .pin_signoff(REPOSITORY, "issuecomment-1", digest, head, at(0))
+            .await
+            .unwrap()
+    };
+    assert_eq!(pin("text-1", "head-1").await, "head-1");
+    assert_eq!(pin("text-1", "head-2").await, "head-1");
+    assert_eq!(pin("text-2", "head-2").await, "head-2");
+    assert_eq!(pin("text-2", "head-3").await, "head-2");
+}
+
+#[tokio::test]
+async fn a_head_keeps_the_time_when_it_was_first_seen() {
+    let (_database, store) = fresh().await;
+    let seen = async |head: &str, when: i64| store.head_seen(REPOSITORY, 1, head, at(when)).await.unwrap();
+    let first = seen("head-1", 10).await;
+    assert_eq!((first.first_seen_at, first.had_another), (at(10), false));
+    let second = seen("head-2", 20).await;
+    assert_eq!((second.first_seen_at, second.had_another), (at(20), true));
+    // The first one has had none before it, though it is seen again later.
+    assert_eq!(seen("head-1", 30).await, first);
+}
+
+#[tokio::test]
 async fn a_repository_in_trouble_is_left_alone_longer_each_time() {
     let (_database, store) = fresh().await;
     store.repository_works("octo/fine", false).await.unwrap();
