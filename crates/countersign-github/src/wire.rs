@@ -309,12 +309,6 @@ pub(crate) struct Permission {
     pub(crate) role_name: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-pub(crate) struct Membership {
-    #[serde(default)]
-    pub(crate) state: String,
-}
-
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Delivery {
     pub(crate) id: u64,

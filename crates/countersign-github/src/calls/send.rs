@@ -13,7 +13,7 @@ use http::header::{ETAG, LINK, LOCATION};
 use http::{HeaderValue, StatusCode};
 use url::Url;
 
-use super::call::{Answer, Call};
+use super::call::{Answer, Call, JSON};
 use super::etag::{Etags, Kept};
 use super::limits::Tally;
 use super::refuse::refuse;
@@ -98,9 +98,7 @@ impl Hub {
         let mut url = url.to_owned();
         for _ in 0..=REDIRECTS {
             let key = Etags::key(&budget.name, call.accept, &url);
-            let kept = (call.method == http::Method::GET)
-                .then(|| self.etags.get(&key))
-                .flatten();
+            let kept = keeps.then(|| self.etags.get(&key)).flatten();
             let request = self.transport.request(
                 call,
                 &url,
@@ -152,7 +150,10 @@ impl Hub {
             }
             let link = text(LINK).map(str::to_owned);
             let status = reply.status.as_u16();
-            if keeps && let Some(etag) = text(ETAG) {
+            if keeps
+                && is_whole(call, &reply.body)
+                && let Some(etag) = text(ETAG)
+            {
                 let kept = Kept {
                     etag: etag.to_owned(),
                     link: link.clone(),
@@ -210,6 +211,11 @@ fn elsewhere(what: &str) -> GitHubError {
         what: what.to_owned(),
         message: "it is redirected to another server, which is not followed: the token must not leave".into(),
     }
+}
+
+/// An answer that something on the way has cut would be kept for as long as GitHub's own does not change.
+fn is_whole(call: &Call, body: &[u8]) -> bool {
+    call.accept != JSON || serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
 }
 
 /// 100, 200, 400 ms, of which between half and all is waited: servers that failed together are not called together.

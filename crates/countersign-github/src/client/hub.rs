@@ -111,7 +111,16 @@ impl Hub {
                 if let Some(token) = token.as_ref().filter(|token| token.expires_at > now + MARGIN) {
                     return Ok(token.header.clone());
                 }
-                let fresh = self.mint(installation).await?;
+                let fresh = match self.mint(installation).await {
+                    Ok(fresh) => fresh,
+                    Err(error) => {
+                        if matches!(error, GitHubError::NotFound { .. }) {
+                            // The App was removed and maybe installed anew, and the event of it was lost.
+                            lock(&self.homes).retain(|_, home| home.id != installation.id);
+                        }
+                        return Err(error);
+                    }
+                };
                 let header = fresh.header.clone();
                 *token = Some(fresh);
                 Ok(header)

@@ -106,23 +106,14 @@ pub(crate) async fn teams(repo: &RepoClient, signer: &Login, owners: &CodeOwners
     .await
 }
 
-/// Not being a member and not being allowed to know are both 404 at GitHub: only a team that can be read is known not to
-/// have somebody.
+/// From the team's list: the question about one membership is answered with 404 both for "no" and for "not your business".
+/// The list leaves out invitations that are not accepted.
 async fn member(repo: &RepoClient, org: &str, slug: &str, login: &Login) -> Observed<bool> {
     let what = format!("the members of team {org}/{slug}");
-    let unavailable = |error: &GitHubError| Observed::Unavailable(error.cause(&what));
-    let call = Call::get(join(["orgs", org, "teams", slug, "memberships", login.as_str()]), &what);
-    match repo.read::<wire::Membership>(&call).await {
-        // An invitation that is not accepted is none.
-        Ok(membership) => Observed::Present(membership.state == "active"),
-        Err(GitHubError::NotFound { .. }) => {
-            let team = Call::get(join(["orgs", org, "teams", slug]), format!("team {org}/{slug}"));
-            match repo.send(&team).await {
-                Ok(_) => Observed::Present(false),
-                Err(error) => unavailable(&error),
-            }
-        }
-        Err(error) => unavailable(&error),
+    let call = Call::get(join(["orgs", org, "teams", slug, "members"]), &what);
+    match repo.list::<Vec<wire::Account>>(&call).await {
+        Ok(members) => Observed::Present(members.iter().any(|member| login.same(&member.login))),
+        Err(error) => Observed::Unavailable(error.cause(what)),
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use countersign_core::evidence::{EntryMode, MemoryBlobs, Tree, TreeEntry};
 use countersign_core::{BlobId, Cause, CauseKind, CommitSha, Observed};
 use countersign_policy::EvidencePaths;
+use futures::future::join_all;
 use futures::{StreamExt, stream};
 
 use super::archive::{self, blob_id, content};
@@ -88,7 +89,7 @@ impl Trees<'_> {
         if let Some(kept) = stores.listing(name, sha, covers) {
             return Ok(kept);
         }
-        let what = format!("the files of commit {}", sha.short());
+        let what = files_of(sha);
         let call = Call::get(self.repo.path(["git", "trees", sha.as_str()]), &what)
             .query("recursive", 1)
             .passing();
@@ -105,41 +106,87 @@ impl Trees<'_> {
         Ok(listing)
     }
 
-    /// Fetches the contents that a commit's listing names, into the store and into `grown`.
-    pub(crate) async fn fetch(&self, sha: &CommitSha, listing: &Listing, grown: &mut Grown) -> Result<(), Cause> {
-        let what = || format!("the files of commit {}", sha.short());
-        let mut missing = self.missing(listing, grown);
-        if missing.len() >= TARBALL_FROM {
+    /// Fetches the contents that listings name, into the store and into `grown`; what several of them name once. Returns
+    /// what failed, by commit: a tree of which a content could not be read is not shown in part.
+    pub(crate) async fn fetch(
+        &self,
+        listings: &[(&CommitSha, &Listing)],
+        grown: &mut Grown,
+    ) -> BTreeMap<CommitSha, Cause> {
+        let mut failed = BTreeMap::new();
+        let mut missing: Vec<(&CommitSha, BTreeSet<BlobId>)> = listings
+            .iter()
+            .map(|(sha, listing)| (*sha, self.missing(listing, grown)))
+            .collect();
+        missing.sort_by_key(|(_, ids)| std::cmp::Reverse(ids.len()));
+        for (sha, ids) in &mut missing {
+            // One archive may have brought what the next commit lacked.
+            ids.retain(|id| !grown.has(id));
+            if ids.len() < TARBALL_FROM {
+                continue;
+            }
             let call = Call::get(
                 self.repo.path(["tarball", sha.as_str()]),
                 format!("the archive of commit {}", sha.short()),
             );
-            let found = archive::contents(self.repo, &call, &missing, self.paths.max_file_bytes).await;
-            for (id, content) in found.map_err(|error| error.cause(what()))? {
-                missing.remove(&id);
-                self.keep(id, content, grown);
+            match archive::contents(self.repo, &call, ids, self.paths.max_file_bytes).await {
+                Ok(found) => {
+                    for (id, content) in found {
+                        self.keep(id, content, grown);
+                    }
+                    ids.retain(|id| !grown.has(id));
+                }
+                Err(error) => {
+                    failed.insert((*sha).clone(), error.cause(files_of(sha)));
+                }
+            }
+            if ids.len() > SINGLE && !failed.contains_key(*sha) {
+                let why = format!(
+                    "{} files are not in the commit's archive, and more than {SINGLE} are not read one by one",
+                    ids.len()
+                );
+                failed.insert((*sha).clone(), Cause::new(CauseKind::TooLarge, files_of(sha), why));
             }
         }
-        if missing.len() > SINGLE {
-            return Err(Cause::new(
-                CauseKind::TooLarge,
-                what(),
-                format!(
-                    "{} files are not in the commit's archive, and more than {SINGLE} are not read one by one",
-                    missing.len()
-                ),
-            ));
+        missing.retain(|(sha, _)| !failed.contains_key(*sha));
+        let single: BTreeSet<&BlobId> = missing
+            .iter()
+            .flat_map(|(_, ids)| ids)
+            .filter(|id| !grown.has(id))
+            .collect();
+        let read: Vec<_> = stream::iter(single.into_iter().map(|id| async move { (id, self.single(id).await) }))
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
+        for (id, read) in read {
+            match read {
+                Ok(content) => self.keep(id.clone(), content, grown),
+                Err(error) => {
+                    for (sha, _) in missing.iter().filter(|(_, ids)| ids.contains(id)) {
+                        failed.insert((*sha).clone(), error.cause(files_of(sha)));
+                    }
+                }
+            }
         }
-        let mut single = stream::iter(missing.into_iter().map(|id| async move {
-            let read = self.single(&id).await;
-            (id, read)
-        }))
-        .buffer_unordered(AT_ONCE);
-        while let Some((id, read)) = single.next().await {
-            let content = read.map_err(|error| error.cause(what()))?;
-            self.keep(id, content, grown);
+        failed
+    }
+
+    /// Reads trees of commits, with their contents.
+    pub(crate) async fn read(&self, commits: &[(CommitSha, Part)], grown: &mut Grown) {
+        let listings = join_all(commits.iter().map(|(sha, _)| self.listing(sha))).await;
+        let known: Vec<(&CommitSha, &Listing)> = commits
+            .iter()
+            .zip(&listings)
+            .filter_map(|((sha, _), listing)| Some((sha, listing.as_ref().ok()?)))
+            .collect();
+        let mut failed = self.fetch(&known, grown).await;
+        for ((sha, part), listing) in commits.iter().zip(listings) {
+            let tree = match (listing, failed.remove(sha)) {
+                (Ok(listing), None) => Observed::Present(self.tree(sha, &listing, *part)),
+                (Err(cause), _) | (_, Some(cause)) => Observed::Unavailable(cause),
+            };
+            grown.trees.insert(sha.clone(), tree);
         }
-        Ok(())
     }
 
     /// The text of one file of a listing; `None` where it is no text.
@@ -190,7 +237,7 @@ impl Trees<'_> {
     fn missing(&self, listing: &Listing, grown: &mut Grown) -> BTreeSet<BlobId> {
         let mut missing = BTreeSet::new();
         for id in self.wanted(listing) {
-            if grown.blobs.0.contains_key(id) || grown.other.contains(id) {
+            if grown.has(id) {
                 continue;
             }
             match self.repo.hub.stores.blob(self.repo.name(), id) {
@@ -224,7 +271,7 @@ impl Trees<'_> {
     }
 
     /// The tree as evidence shows it.
-    pub(crate) fn tree(&self, sha: &CommitSha, listing: &Listing, part: Part) -> Tree {
+    fn tree(&self, sha: &CommitSha, listing: &Listing, part: Part) -> Tree {
         let mut tree = Tree {
             commit: sha.clone(),
             covers: self.covers(part),
@@ -260,14 +307,13 @@ impl Grown {
         }
     }
 
-    /// Adds a tree, with what came of its contents.
-    pub(crate) fn add(&mut self, sha: &CommitSha, tree: Result<Tree, Cause>) {
-        let tree = match tree {
-            Ok(tree) => Observed::Present(tree),
-            Err(cause) => Observed::Unavailable(cause),
-        };
-        self.trees.insert(sha.clone(), tree);
+    fn has(&self, id: &BlobId) -> bool {
+        self.blobs.0.contains_key(id) || self.other.contains(id)
     }
+}
+
+fn files_of(sha: &CommitSha) -> String {
+    format!("the files of commit {}", sha.short())
 }
 
 fn listed(item: wire::TreeItem, all: &[&str]) -> Option<(String, Listed)> {

@@ -14,10 +14,10 @@ use std::collections::BTreeSet;
 
 use countersign_codeowners::CodeOwners;
 use countersign_core::evidence::{Blobs, EVIDENCE_FORMAT, People, SignoffText};
-use countersign_core::{Cause, CommitSha, Evidence, Observed};
+use countersign_core::{CommitSha, Evidence, Observed};
 use countersign_policy::Policy;
 use countersign_signoff::{SignOff, Template};
-use futures::future::{join, join3, join4, join5};
+use futures::future::{join, join4, join5};
 
 use super::runs::{self, Wanted};
 use super::trees::{Grown, Part, Trees};
@@ -168,8 +168,7 @@ async fn content(
     let head = &pull.head.sha;
     let head_tree = async {
         let mut grown = Grown::default();
-        let tree = read_tree(trees, head, JUDGED, &mut grown).await;
-        grown.add(head, tree);
+        trees.read(&[(head.clone(), JUDGED)], &mut grown).await;
         grown
     };
     let base = async {
@@ -220,12 +219,14 @@ async fn content(
         trusted: *sha == trusted,
         judged: merge_base.present() == Some(sha) || sha == head,
     };
-    let mut wanted = vec![trusted.clone()];
-    wanted.extend(merge_base.present().filter(|sha| **sha != trusted).cloned());
-    for sha in wanted {
-        let tree = read_tree(trees, &sha, same(&sha), &mut grown).await;
-        grown.add(&sha, tree);
-    }
+    let mut wanted = vec![(trusted.clone(), same(&trusted))];
+    wanted.extend(
+        merge_base
+            .present()
+            .filter(|sha| **sha != trusted)
+            .map(|sha| (sha.clone(), same(sha))),
+    );
+    trees.read(&wanted, &mut grown).await;
     let mut content = Content {
         trusted,
         tip_date,
@@ -264,17 +265,6 @@ async fn content(
     Ok(content)
 }
 
-async fn read_tree(
-    trees: &Trees<'_>,
-    sha: &CommitSha,
-    part: Part,
-    grown: &mut Grown,
-) -> Result<countersign_core::evidence::Tree, Cause> {
-    let listing = trees.listing(sha).await?;
-    trees.fetch(sha, &listing, grown).await?;
-    Ok(trees.tree(sha, &listing, part))
-}
-
 impl Content {
     fn trusted_text(&self, path: &str) -> Option<std::sync::Arc<str>> {
         let tree = self.grown.trees.get(&self.trusted)?.present()?;
@@ -299,16 +289,12 @@ impl Content {
             text.updated_at,
             policy.evidence.max_file_bytes,
         );
-        let missing: Vec<&CommitSha> = commits
+        let missing: Vec<_> = commits
             .iter()
             .filter(|sha| !self.grown.trees.contains_key(*sha))
+            .map(|sha| (sha.clone(), JUDGED))
             .collect();
-        let listings = futures::future::join_all(missing.iter().map(|sha| trees.listing(sha)));
-        let (previous, _, ()) = join3(history, listings, async {}).await;
+        let (previous, ()) = join(history, trees.read(&missing, &mut self.grown)).await;
         self.previous_template = previous;
-        for sha in missing.into_iter().cloned().collect::<Vec<_>>() {
-            let tree = read_tree(trees, &sha, JUDGED, &mut self.grown).await;
-            self.grown.add(&sha, tree);
-        }
     }
 }

@@ -99,6 +99,9 @@ async fn is_wanted(
     wanted: &DesiredComment<'_>,
     comment: &wire::Comment,
 ) -> Result<bool, GitHubError> {
+    if wanted.not_these.contains(&comment.id) {
+        return Ok(false);
+    }
     let named = marker_of(wanted.marker, &comment.body);
     Ok(
         named.is_some_and(|(signoff, head)| signoff == wanted.signoff && head == *wanted.head)

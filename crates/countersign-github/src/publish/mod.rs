@@ -28,6 +28,9 @@ pub struct DesiredComment<'a> {
     pub body: &'a str,
     /// The id under which it was published before.
     pub remembered: Option<u64>,
+    /// Comments of ours that are other ones, although their markers may name the same sign-off and head: an earlier
+    /// decision keeps its comment.
+    pub not_these: &'a [u64],
 }
 
 /// A comment that is there.
