@@ -399,6 +399,37 @@ fn the_gate_reads_the_diff_as_text() {
 }
 
 #[test]
+fn a_history_that_an_append_could_change_is_read_again() {
+    let rules = support::changelog_rules();
+    // The last value keeps its blank lines, so the separator changes it.
+    let keeps = base().replace(
+        "  pr-link: https://github.com/made/up/pull/2\n",
+        "  pr-link: |+\n    x\n",
+    );
+    let checked = check(
+        keeps.as_bytes(),
+        format!("{keeps}\n{}", added()).as_bytes(),
+        Links::PullRequest(PULL),
+        &rules,
+    );
+    assert_eq!(
+        kinds(&checked),
+        [Kind::MixedCorrection, Kind::Correction],
+        "{:?}",
+        checked.violations
+    );
+    // After the end of a document another one begins.
+    let ended = format!("{}...\n", base());
+    let checked = check(
+        ended.as_bytes(),
+        format!("{ended}\n{}", added()).as_bytes(),
+        Links::PullRequest(PULL),
+        &rules,
+    );
+    assert_eq!(kinds(&checked), [Kind::Yaml], "{:?}", checked.violations);
+}
+
+#[test]
 fn patterns_select_in_order_without_repetition() {
     let written = ["a-*", "a-x", "*-x", "no*pe", "?-x"].map(str::to_owned);
     let (keys, missing) = resolve_keys(&written, &known());

@@ -64,6 +64,11 @@ pub fn gate(base: &[u8], head: &[u8], known: &BTreeSet<String>, modes: GateModes
         );
     }
     let change = added_lines(base, head);
+    if change.too_long {
+        let what = format!("the changelog has more than {} lines", super::textdiff::MAX_LINES);
+        say(Kind::TooLarge, Side::Head, 1, what, "make it smaller");
+        return out;
+    }
     if let Some(line) = change.not_utf8 {
         say(
             Kind::NotUtf8,

@@ -7,6 +7,7 @@
 
 mod gate;
 mod item;
+mod linediff;
 mod slide;
 mod strict;
 mod suggest;
@@ -18,9 +19,9 @@ use serde::{Deserialize, Serialize};
 
 pub use gate::{Gate, GateModes, gate, resolve_keys};
 pub use item::{Item, ItemProblem};
-pub use strict::{Checked, check};
+pub use strict::{Checked, History, check};
 pub use suggest::Suggestion;
-pub use textdiff::{TextChange, added_lines};
+pub use textdiff::{MAX_LINES, TextChange, added_lines};
 
 /// Largest changelog that is read, in bytes.
 pub const MAX_BYTES: usize = 4 << 20;

@@ -1,6 +1,6 @@
 //! The merge-time rules, on the bytes of both versions (domain guide 7.2 B).
 
-use countersign_yaml::{Limits, Node, YamlErrorKind, parse};
+use countersign_yaml::{Limits, Node, Value, YamlErrorKind, parse};
 
 use super::suggest::{self, Suggestion};
 use super::{ChangelogRules, Item, Kind, Links, MAX_BYTES, Side, Violation, line_at, shown};
@@ -40,35 +40,101 @@ pub(super) struct Version {
     pub(super) violations: Vec<Violation>,
 }
 
-/// Judges a change of the changelog by the merge-time rules. `base` is the target branch's tip.
-#[must_use]
-pub fn check(base: &[u8], head: &[u8], links: Links, rules: &ChangelogRules) -> Checked {
-    let before = read(base, Side::Base, rules);
-    let mut out = judge(base, &before, head, links, rules);
-    if !out.violations.is_empty() && before.violations.is_empty() {
-        out.suggestion = suggest::suggest(base, head, &before, links, rules);
-    }
-    out
+/// The target branch's file, read once for however many heads.
+pub struct History {
+    base: Vec<u8>,
+    version: Version,
+    lines: usize,
+    /// What is appended can be read by itself: one document, whose root is a list in block style.
+    appendable: bool,
 }
 
-/// [`check`] without a suggestion, with the base read already.
-pub(super) fn judge(base: &[u8], before: &Version, head: &[u8], links: Links, rules: &ChangelogRules) -> Checked {
-    let mut out = Checked {
-        violations: Vec::new(),
-        additions: Vec::new(),
-        corrections: 0,
-        suggestion: None,
-    };
-    out.violations.extend(before.violations.iter().cloned());
-    if base == head {
-        return out;
+impl History {
+    /// Reads the file of the target branch's tip.
+    #[must_use]
+    pub fn read(base: &[u8], rules: &ChangelogRules) -> History {
+        let version = read(base, Side::Base, rules);
+        let marker = |l: &[u8]| l.starts_with(b"---") || l.starts_with(b"...") || l.starts_with(b"%");
+        // A block scalar that keeps trailing blank lines would take the separator into its value.
+        let keeps = |w: &[u8]| matches!(w[0], b'|' | b'>') && (w[1] == b'+' || (w[1].is_ascii_digit() && w[2] == b'+'));
+        let plain = !base.split(|b| *b == b'\n').any(marker) && !base.windows(3).any(keeps);
+        let appendable = version.violations.is_empty() && !version.nodes.is_empty() && plain;
+        History {
+            base: base.to_vec(),
+            version,
+            lines: line_at(base, base.len()) - 1,
+            appendable,
+        }
     }
-    let after = read(head, Side::Head, rules);
-    out.violations.extend(after.violations.iter().cloned());
-    if out.violations.is_empty() {
-        compare(before, &after, base, head, links, rules, &mut out);
+
+    /// Judges a head by the merge-time rules.
+    #[must_use]
+    pub fn check(&self, head: &[u8], links: Links, rules: &ChangelogRules) -> Checked {
+        let mut out = self.judge(head, links, rules);
+        if !out.violations.is_empty() && self.version.violations.is_empty() {
+            out.suggestion = suggest::suggest(self, head, links, rules);
+        }
+        out
     }
-    out
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.base
+    }
+
+    pub(super) fn nodes(&self) -> &[Node] {
+        &self.version.nodes
+    }
+
+    /// [`History::check`] without a suggestion.
+    pub(super) fn judge(&self, head: &[u8], links: Links, rules: &ChangelogRules) -> Checked {
+        let mut out = Checked {
+            violations: self.version.violations.clone(),
+            additions: Vec::new(),
+            corrections: 0,
+            suggestion: None,
+        };
+        if self.base == head {
+            return out;
+        }
+        if let Some(tail) = self.appended(head, rules) {
+            out.additions = tail.items;
+            for (node, item) in tail.nodes.iter().zip(&out.additions) {
+                new_link(written_link(node), item, links, rules, &mut out.violations);
+            }
+            layout(&self.base, head, &out.additions, &mut out.violations);
+            out.violations.sort_by_key(|v| v.line);
+            return out;
+        }
+        let after = read(head, Side::Head, rules);
+        out.violations.extend(after.violations.iter().cloned());
+        if out.violations.is_empty() {
+            compare(&self.version, &after, &self.base, head, links, rules, &mut out);
+        }
+        out
+    }
+
+    /// The items of a head that only appends: the history need not be read again. Anything unusual is `None`.
+    fn appended(&self, head: &[u8], rules: &ChangelogRules) -> Option<Version> {
+        let tail = head
+            .strip_prefix(self.base.as_slice())
+            .filter(|_| self.appendable && head.len() <= MAX_BYTES)?;
+        tail.strip_prefix(b"\n")
+            .unwrap_or(tail)
+            .strip_prefix(FIRST_KEY.as_bytes())?;
+        let mut tail = read(tail, Side::Head, rules);
+        for item in &mut tail.items {
+            item.line += self.lines;
+            item.link_line += self.lines;
+        }
+        tail.violations.is_empty().then_some(tail)
+    }
+}
+
+/// Judges a change of the changelog by the merge-time rules. `base` is the target branch's tip; for several heads on
+/// one base see [`History`].
+#[must_use]
+pub fn check(base: &[u8], head: &[u8], links: Links, rules: &ChangelogRules) -> Checked {
+    History::read(base, rules).check(head, links, rules)
 }
 
 /// The file-level rules and the schema of every item.
@@ -180,8 +246,9 @@ pub(super) fn read(raw: &[u8], side: Side, rules: &ChangelogRules) -> Version {
         let what = format!("the merge key in {} is not accepted", shown(line.trim()));
         say(list, Kind::MergeKey, index + 1, &what, "write the fields out");
     }
-    let Some(nodes) = document.root.as_seq() else {
-        let what = format!("the file is {}, not a list", document.root.type_name());
+    let kind = document.root.type_name();
+    let Value::Seq(nodes) = document.root.value else {
+        let what = format!("the file is {kind}, not a list");
         say(
             list,
             Kind::NotAList,
@@ -193,9 +260,9 @@ pub(super) fn read(raw: &[u8], side: Side, rules: &ChangelogRules) -> Version {
     };
     let starts = text.split('\n').filter(|l| l.starts_with(FIRST_KEY)).count();
     if starts != nodes.len() {
-        first_keys(text, nodes, starts, list, side);
+        first_keys(text, &nodes, starts, list, side);
     }
-    for node in nodes {
+    for node in &nodes {
         match Item::read(node, rules) {
             Ok(item) => out.items.push(item),
             Err(problems) => list.extend(
@@ -205,7 +272,7 @@ pub(super) fn read(raw: &[u8], side: Side, rules: &ChangelogRules) -> Version {
             ),
         }
     }
-    out.nodes = nodes.to_vec();
+    out.nodes = nodes;
     out
 }
 
@@ -376,13 +443,13 @@ fn first_difference(base: &[u8], head: &[u8]) -> usize {
     line_at(head, same)
 }
 
-/// Offsets at which an item begins.
-pub(super) fn item_starts(raw: &[u8]) -> Vec<usize> {
+/// Where items begin: byte offset, and line from 1.
+pub(super) fn item_starts(raw: &[u8]) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
     let mut at = 0;
-    for line in raw.split_inclusive(|b| *b == b'\n') {
+    for (index, line) in raw.split_inclusive(|b| *b == b'\n').enumerate() {
         if line.starts_with(FIRST_KEY.as_bytes()) && line.ends_with(b"\n") {
-            out.push(at);
+            out.push((at, index + 1));
         }
         at += line.len();
     }
@@ -428,14 +495,14 @@ fn layout(base: &[u8], head: &[u8], additions: &[Item], list: &mut Vec<Violation
     }
     let starts = item_starts(head);
     let appended = starts.len().saturating_sub(additions.len());
-    for start in starts.iter().skip(appended + 1) {
+    for (start, line) in starts.iter().skip(appended + 1) {
         let prefix = &head[..*start];
         if !prefix.ends_with(b"\n\n") || prefix.ends_with(b"\n\n\n") {
             let what = "new items are not separated by exactly one blank line";
             say(
                 list,
                 Kind::BetweenItems,
-                line_at(head, *start),
+                *line,
                 what,
                 "put exactly one empty line before this item",
             );

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use countersign_yaml::{Limits, Node, Value, parse};
 use serde::Serialize;
 
-use super::strict::{FIRST_KEY, LINK_KEY, Version, item_starts, judge};
+use super::strict::{FIRST_KEY, History, LINK_KEY, item_starts};
 use super::{ChangelogRules, Item, Links, MAX_BYTES};
 
 /// A replacement that the merge-time rules accept.
@@ -21,13 +21,8 @@ pub struct Suggestion {
 }
 
 /// Derives it, and offers it only if the rules accept the result.
-pub(super) fn suggest(
-    base: &[u8],
-    head: &[u8],
-    before: &Version,
-    links: Links,
-    rules: &ChangelogRules,
-) -> Option<Suggestion> {
+pub(super) fn suggest(history: &History, head: &[u8], links: Links, rules: &ChangelogRules) -> Option<Suggestion> {
+    let base = history.bytes();
     if head.len() > MAX_BYTES {
         return None;
     }
@@ -39,7 +34,7 @@ pub(super) fn suggest(
     let document = parse(&text, &limits).ok()?;
     // Items of the head that the base does not have, each base item counted once, in order.
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
-    for node in &before.nodes {
+    for node in history.nodes() {
         *known.entry(signature(node)).or_default() += 1;
     }
     let mut added = Vec::new();
@@ -75,7 +70,7 @@ pub(super) fn suggest(
             let separator = if base.ends_with(b"\n\n") { "" } else { "\n" };
             let append = format!("{separator}{}", blocks.join("\n"));
             let result = [base, append.as_bytes()].concat();
-            let accepted = judge(base, before, &result, links, rules).violations.is_empty();
+            let accepted = history.judge(&result, links, rules).violations.is_empty();
             accepted.then(|| Suggestion {
                 append,
                 items: items.len(),
@@ -114,15 +109,10 @@ fn clean(head: &[u8]) -> Option<String> {
 }
 
 /// The item's own lines with the link replaced, if they begin as they must and have one link line.
-fn own_block(text: &str, starts: &[usize], item: &Item, link: &str) -> Option<String> {
-    let start = text
-        .split_inclusive('\n')
-        .take(item.line.saturating_sub(1))
-        .map(str::len)
-        .sum::<usize>();
-    let index = starts.binary_search(&start).ok()?;
-    let end = starts.get(index + 1).copied().unwrap_or(text.len());
-    let mut lines: Vec<&str> = text.get(starts[index]..end)?.lines().collect();
+fn own_block(text: &str, starts: &[(usize, usize)], item: &Item, link: &str) -> Option<String> {
+    let index = starts.binary_search_by_key(&item.line, |(_, line)| *line).ok()?;
+    let end = starts.get(index + 1).map_or(text.len(), |(offset, _)| *offset);
+    let mut lines: Vec<&str> = text.get(starts[index].0..end)?.lines().collect();
     while lines.last().is_some_and(|l| l.trim().is_empty()) {
         lines.pop();
     }

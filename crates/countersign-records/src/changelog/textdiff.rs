@@ -7,14 +7,14 @@
 
 use std::ops::Range;
 
-use imara_diff::{Algorithm, Diff, InternedInput, Token, sources::byte_lines};
-
-use super::slide::{best_end, indent};
+use super::linediff::changed;
 
 /// Lines of context around a change, git's default.
 const CONTEXT: usize = 3;
 /// How far git looks for a NUL byte to call a file binary.
 const BINARY_WINDOW: usize = 8000;
+/// Most lines of a version; fifteen times what the real file has.
+pub const MAX_LINES: usize = 100_000;
 
 /// What a textual diff shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct TextChange {
     pub deleted: Vec<(usize, String)>,
     /// Line in the head near which the diff is not UTF-8.
     pub not_utf8: Option<usize>,
+    /// A version has more than [`MAX_LINES`] lines: nothing was compared.
+    pub too_long: bool,
 }
 
 /// The added and deleted lines between two versions of a file.
@@ -37,53 +39,29 @@ pub fn added_lines(base: &[u8], head: &[u8]) -> TextChange {
     if base == head || binary(base) || binary(head) {
         return out;
     }
-    let input = InternedInput::new(byte_lines(base), byte_lines(head));
-    let mut diff = Diff::compute(Algorithm::Myers, &input);
-    let indents: Vec<Option<i64>> = (0..input.interner.num_tokens())
-        .map(|t| indent(input.interner[Token::from(t)]))
-        .collect();
-    diff.postprocess_with_heuristic(&input, |tokens: &[Token], hunk: Range<u32>, earliest: u32| {
-        let indent_of = |line: usize| {
-            tokens
-                .get(line)
-                .and_then(|t| indents.get(t.0 as usize).copied().flatten())
-        };
-        let end = best_end(&wide(&hunk), earliest as usize, tokens.len(), &indent_of);
-        u32::try_from(end).unwrap_or(hunk.end)
-    });
-    let old: Vec<&[u8]> = byte_lines(base).collect();
-    let new: Vec<&[u8]> = byte_lines(head).collect();
+    let lines = |bytes: &[u8]| bytes.split_inclusive(|b| *b == b'\n').count();
+    if lines(base).max(lines(head)) > MAX_LINES {
+        out.too_long = true;
+        return out;
+    }
+    let old: Vec<&[u8]> = base.split_inclusive(|b| *b == b'\n').collect();
+    let new: Vec<&[u8]> = head.split_inclusive(|b| *b == b'\n').collect();
     let mut printed = 0;
     let mut added: Vec<String> = Vec::new();
-    for hunk in diff.hunks() {
-        let (before, after) = (wide(&hunk.before), wide(&hunk.after));
+    let hunks = changed(&old, &new).hunks();
+    for (index, (before, after)) in hunks.iter().enumerate() {
         // Context is printed once even where two changes are near each other.
         let context = after.start.saturating_sub(CONTEXT).max(printed)..after.start;
         emit(' ', &new, context, &mut out, &mut added);
-        emit('-', &old, before, &mut out, &mut added);
+        emit('-', &old, before.clone(), &mut out, &mut added);
         emit('+', &new, after.clone(), &mut out, &mut added);
-        let tail = after.end..(after.end + CONTEXT).min(new.len());
-        let next = tail.end;
         // What belongs to the next change must not be printed as context of this one.
-        let tail = tail.start..clip(&diff, tail);
-        printed = tail.end.min(next);
-        emit(' ', &new, tail, &mut out, &mut added);
+        let next = hunks.get(index + 1).map_or(new.len(), |(_, after)| after.start);
+        printed = (after.end + CONTEXT).min(next);
+        emit(' ', &new, after.end..printed, &mut out, &mut added);
     }
     out.added = added.join("\n");
     out
-}
-
-fn wide(range: &Range<u32>) -> Range<usize> {
-    range.start as usize..range.end as usize
-}
-
-/// End of the run of unchanged lines at the start of `range`.
-fn clip(diff: &Diff, range: Range<usize>) -> usize {
-    let end = range.end;
-    range
-        .clone()
-        .find(|i| u32::try_from(*i).is_ok_and(|i| diff.is_added(i)))
-        .unwrap_or(end)
 }
 
 fn emit(sign: char, lines: &[&[u8]], range: Range<usize>, out: &mut TextChange, added: &mut Vec<String>) {
