@@ -18,6 +18,18 @@ use crate::error::GitHubError;
 /// Tries of a download as a whole; signed addresses live for minutes only, so each try asks for a new one.
 const TRIES: u32 = 3;
 
+/// Counts tries.
+#[derive(Default)]
+pub(crate) struct Tries(u32);
+
+impl Tries {
+    /// Whether a try that ended so is followed by another one. Calls to the API have been repeated within it already.
+    pub(crate) fn again<T>(&mut self, done: &Result<T, GitHubError>) -> bool {
+        self.0 += 1;
+        self.0 < TRIES && matches!(done, Err(GitHubError::Network { .. } | GitHubError::Transient { .. }))
+    }
+}
+
 impl Hub {
     /// Reads an archive whole, up to `cap` bytes.
     pub(crate) async fn download(
@@ -27,58 +39,61 @@ impl Hub {
         cap: usize,
         tally: &Tally,
     ) -> Result<Bytes, GitHubError> {
-        self.download_with(who, call, cap as u64, tally, async |mut pieces: Pieces<'_>| {
-            let mut read = BytesMut::new();
-            while let Some(piece) = pieces.next().await? {
-                read.extend_from_slice(&piece);
-            }
-            Ok(read.freeze())
-        })
-        .await
-    }
-
-    /// Hands the pieces of an archive to `sink`; where the connection fails, a new `sink` is begun.
-    pub(crate) async fn download_with<T>(
-        &self,
-        who: &Who,
-        call: &Call,
-        cap: u64,
-        tally: &Tally,
-        mut sink: impl AsyncFnMut(Pieces<'_>) -> Result<T, GitHubError>,
-    ) -> Result<T, GitHubError> {
-        let limit = self.config.timeouts.download;
-        let mut tried = 0;
+        let mut tries = Tries::default();
         loop {
-            tried += 1;
-            let work = async {
-                let (headers, body) = self.storage(who, call, tally).await?;
-                let told = headers
-                    .get(CONTENT_LENGTH)
-                    .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-                if told.is_some_and(|told| told > cap) {
-                    return Err(too_large(&call.what, cap));
-                }
-                sink(Pieces {
-                    hub: self,
-                    body,
-                    left: cap,
-                    cap,
-                    what: &call.what,
-                })
-                .await
-            };
-            let done = timeout(limit, work).await.unwrap_or_else(|_| {
-                Err(GitHubError::Network {
-                    what: call.what.clone(),
-                    why: format!("it was not read in {} s", limit.as_secs()),
-                })
-            });
-            match done {
-                // Calls to the API have been repeated already.
-                Err(GitHubError::Network { .. } | GitHubError::Transient { .. }) if tried < TRIES => {}
-                done => return done,
+            let read = self.within(call, self.read_whole(who, call, cap as u64, tally)).await;
+            if !tries.again(&read) {
+                return read;
             }
         }
+    }
+
+    async fn read_whole(&self, who: &Who, call: &Call, cap: u64, tally: &Tally) -> Result<Bytes, GitHubError> {
+        let mut pieces = self.open_archive(who, call, cap, tally).await?;
+        let mut read = BytesMut::new();
+        while let Some(piece) = pieces.next().await? {
+            read.extend_from_slice(&piece);
+        }
+        Ok(read.freeze())
+    }
+
+    /// Bounds the time of one try.
+    pub(crate) async fn within<T>(
+        &self,
+        call: &Call,
+        work: impl Future<Output = Result<T, GitHubError>>,
+    ) -> Result<T, GitHubError> {
+        let limit = self.config.timeouts.download;
+        timeout(limit, work).await.unwrap_or_else(|_| {
+            Err(GitHubError::Network {
+                what: call.what.clone(),
+                why: format!("it was not read in {} s", limit.as_secs()),
+            })
+        })
+    }
+
+    /// Begins an archive; its pieces are to be read.
+    pub(crate) async fn open_archive<'a>(
+        &'a self,
+        who: &Who,
+        call: &'a Call,
+        cap: u64,
+        tally: &Tally,
+    ) -> Result<Pieces<'a>, GitHubError> {
+        let (headers, body) = self.storage(who, call, tally).await?;
+        let told = headers
+            .get(CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        if told.is_some_and(|told| told > cap) {
+            return Err(too_large(&call.what, cap));
+        }
+        Ok(Pieces {
+            hub: self,
+            body,
+            left: cap,
+            cap,
+            what: &call.what,
+        })
     }
 
     /// The storage host's answer.

@@ -5,6 +5,7 @@
 //! stands here instead: [`transport`] sends one request, [`send`] decides about repeating it, [`etag`] remembers answers,
 //! [`pages`] reads lists, [`download`] fetches archives.
 
+pub(crate) mod at_once;
 pub(crate) mod call;
 pub(crate) mod download;
 pub(crate) mod etag;
@@ -15,5 +16,6 @@ pub(crate) mod refuse;
 pub(crate) mod send;
 pub(crate) mod transport;
 
+pub(crate) use at_once::at_once;
 pub(crate) use call::{Answer, Call, join};
 pub(crate) use limits::Tally;

@@ -1,9 +1,10 @@
 //! Lists, all pages. Each page is a conditional request of its own.
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::at_once;
 use super::call::{Answer, Call};
 use super::limits::Tally;
 use crate::client::hub::{Hub, Who};
@@ -70,28 +71,20 @@ impl Hub {
         most: u32,
         tally: &Tally,
     ) -> Result<Vec<P::Item>, GitHubError> {
-        let page = |number: u32| {
-            let call = call.clone().query("per_page", 100).query("page", number);
-            async move {
-                let answer = self.send(who, &call, tally).await?;
-                let items = answer.decode::<P>(&call.what)?.items();
-                Ok::<_, GitHubError>((answer, items))
-            }
-        };
         let too_large = || GitHubError::TooLarge {
             what: call.what.clone(),
             limit: format!("{most} pages of 100"),
         };
-        let (first, mut items) = page(1).await?;
+        let (first, mut items) = self.page::<P>(who, call, 1, tally).await?;
         let last = last_page(&first);
         if last > most {
             return Err(too_large());
         }
-        let rest: Vec<_> = stream::iter(2..=last)
-            .map(&page)
-            .buffered(AT_ONCE)
-            .try_collect()
-            .await?;
+        let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
+        for number in 2..=last {
+            work.push(Box::pin(self.page::<P>(who, call, number, tally)));
+        }
+        let rest: Vec<_> = at_once(AT_ONCE, work).await.into_iter().collect::<Result<_, _>>()?;
         let mut next = rest.last().map_or(has_next(&first), |(answer, _)| has_next(answer));
         items.extend(rest.into_iter().flat_map(|(_, items)| items));
         // The list grew meanwhile, or its server gives no last page.
@@ -101,11 +94,24 @@ impl Hub {
             if number > most {
                 return Err(too_large());
             }
-            let (answer, more) = page(number).await?;
+            let (answer, more) = self.page::<P>(who, call, number, tally).await?;
             next = has_next(&answer) && !more.is_empty();
             items.extend(more);
         }
         Ok(items)
+    }
+
+    async fn page<P: Page>(
+        &self,
+        who: &Who,
+        call: &Call,
+        number: u32,
+        tally: &Tally,
+    ) -> Result<(Answer, Vec<P::Item>), GitHubError> {
+        let call = call.clone().query("per_page", 100).query("page", number);
+        let answer = self.send(who, &call, tally).await?;
+        let items = answer.decode::<P>(&call.what)?.items();
+        Ok((answer, items))
     }
 }
 

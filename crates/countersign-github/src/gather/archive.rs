@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::RepoClient;
 use crate::calls::Call;
-use crate::calls::download::Pieces;
+use crate::calls::download::Tries;
 use crate::error::GitHubError;
 use crate::store::Content;
 
@@ -39,39 +39,43 @@ pub(crate) async fn contents(
     wanted: &BTreeSet<BlobId>,
     max_file: u64,
 ) -> Result<BTreeMap<BlobId, Content>, GitHubError> {
+    let mut tries = Tries::default();
+    loop {
+        let read = repo.hub.within(call, once(repo, call, wanted, max_file)).await;
+        if !tries.again(&read) {
+            return read;
+        }
+    }
+}
+
+async fn once(
+    repo: &RepoClient,
+    call: &Call,
+    wanted: &BTreeSet<BlobId>,
+    max_file: u64,
+) -> Result<BTreeMap<BlobId, Content>, GitHubError> {
     let limits = &repo.hub.config.limits;
-    let unpacked = limits.archive_unpacked_bytes;
-    repo.hub
-        .download_with(
-            &repo.who,
-            call,
-            limits.archive_bytes,
-            repo.tally(),
-            async |mut pieces: Pieces<'_>| {
-                let (send, receive) = mpsc::channel::<Bytes>(16);
-                let wanted = wanted.clone();
-                let reader =
-                    tokio::task::spawn_blocking(move || unpack(Channel::new(receive), &wanted, max_file, unpacked));
-                while let Some(piece) = pieces.next().await? {
-                    // The reader has all it wants, or has given up.
-                    if send.send(piece).await.is_err() {
-                        break;
-                    }
-                }
-                drop(send);
-                let read = reader.await.map_err(|_| GitHubError::Decode {
-                    what: call.what.clone(),
-                    path: "archive".into(),
-                    why: "its reader failed".into(),
-                })?;
-                read.map_err(|why| GitHubError::Decode {
-                    what: call.what.clone(),
-                    path: "archive".into(),
-                    why: why.to_string(),
-                })
-            },
-        )
-        .await
+    let mut pieces = repo
+        .hub
+        .open_archive(&repo.who, call, limits.archive_bytes, repo.tally())
+        .await?;
+    let (send, receive) = mpsc::channel::<Bytes>(16);
+    let (wanted, unpacked) = (wanted.clone(), limits.archive_unpacked_bytes);
+    let reader = tokio::task::spawn_blocking(move || unpack(Channel::new(receive), &wanted, max_file, unpacked));
+    while let Some(piece) = pieces.next().await? {
+        // The reader has all it wants, or has given up.
+        if send.send(piece).await.is_err() {
+            break;
+        }
+    }
+    drop(send);
+    let decode = |why: String| GitHubError::Decode {
+        what: call.what.clone(),
+        path: "archive".into(),
+        why,
+    };
+    let read = reader.await.map_err(|_| decode("its reader failed".into()))?;
+    read.map_err(|why| decode(why.to_string()))
 }
 
 /// Reads a gzipped tar.

@@ -15,6 +15,7 @@ mod work;
 use chrono::{DateTime, Utc};
 use countersign_core::{CommitSha, Evidence, PrNumber, SignoffKey};
 use countersign_policy::LoadedPolicy;
+use futures::future::BoxFuture;
 
 use crate::client::RepoClient;
 use crate::error::{GitHubError, Retry};
@@ -102,5 +103,7 @@ impl GatherError {
 /// # Errors
 /// [`GatherError`].
 pub async fn gather(repo: &RepoClient, request: &GatherRequest<'_>) -> Result<Gathered, GatherError> {
-    work::gather(repo, request).await
+    // Boxed here, so that a future that may not move between threads is found by the compiler in this crate.
+    let work: BoxFuture<'_, _> = Box::pin(work::gather(repo, request));
+    work.await
 }

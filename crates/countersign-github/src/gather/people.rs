@@ -8,9 +8,9 @@ use countersign_core::evidence::{Association, Comment, Permission, Role, Signoff
 use countersign_core::{Cause, CauseKind, Login, Observed};
 use countersign_policy::Policy;
 use countersign_signoff::CommandKind;
-use futures::{StreamExt, stream};
+use futures::future::BoxFuture;
 
-use crate::calls::{Call, join};
+use crate::calls::{Call, at_once, join};
 use crate::client::RepoClient;
 use crate::error::GitHubError;
 use crate::wire;
@@ -41,22 +41,25 @@ pub(crate) async fn permissions(
             logins.push(author);
         }
     }
-    stream::iter(logins.into_iter().map(|login| async move {
-        let what = format!("the role of {login}");
-        let call = Call::get(repo.path(["collaborators", login.as_str(), "permission"]), &what);
-        let found = match repo.read::<wire::Permission>(&call).await {
-            Ok(permission) => Observed::Present(Permission {
-                role: role(&permission.permission, permission.role_name.as_deref()),
-            }),
-            // An account without access at all.
-            Err(GitHubError::NotFound { .. }) => Observed::Present(Permission { role: Role::None }),
-            Err(error) => Observed::Unavailable(error.cause(what)),
-        };
-        (login.as_str().to_ascii_lowercase(), found)
-    }))
-    .buffer_unordered(AT_ONCE)
-    .collect()
-    .await
+    let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
+    for login in logins {
+        work.push(Box::pin(permission(repo, login)));
+    }
+    at_once(AT_ONCE, work).await.into_iter().collect()
+}
+
+async fn permission(repo: &RepoClient, login: &Login) -> (String, Observed<Permission>) {
+    let what = format!("the role of {login}");
+    let call = Call::get(repo.path(["collaborators", login.as_str(), "permission"]), &what);
+    let found = match repo.read::<wire::Permission>(&call).await {
+        Ok(permission) => Observed::Present(Permission {
+            role: role(&permission.permission, permission.role_name.as_deref()),
+        }),
+        // An account without access at all.
+        Err(GitHubError::NotFound { .. }) => Observed::Present(Permission { role: Role::None }),
+        Err(error) => Observed::Unavailable(error.cause(what)),
+    };
+    (login.as_str().to_ascii_lowercase(), found)
 }
 
 /// The lesser of both words. `permission` knows no `maintain` and no `triage`: it says `write` and `read` for them. A custom
@@ -87,23 +90,24 @@ pub(crate) async fn teams(repo: &RepoClient, signer: &Login, owners: &CodeOwners
             named.insert((org.to_ascii_lowercase(), slug.to_ascii_lowercase()));
         }
     }
-    stream::iter(named.into_iter().enumerate().map(|(index, (org, slug))| async move {
-        let name = format!("{org}/{slug}");
-        let found = if index < MOST {
-            member(repo, &org, &slug, signer).await
+    let mut found = BTreeMap::new();
+    let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
+    for (index, (org, slug)) in named.into_iter().enumerate() {
+        if index < MOST {
+            work.push(Box::pin(async move {
+                (format!("{org}/{slug}"), member(repo, &org, &slug, signer).await)
+            }));
         } else {
+            let what = format!("the members of team {org}/{slug}");
             let why = format!("CODEOWNERS names more than {MOST} teams");
-            Observed::Unavailable(Cause::new(
-                CauseKind::TooLarge,
-                format!("the members of team {name}"),
-                why,
-            ))
-        };
-        (name, found)
-    }))
-    .buffer_unordered(AT_ONCE)
-    .collect()
-    .await
+            found.insert(
+                format!("{org}/{slug}"),
+                Observed::Unavailable(Cause::new(CauseKind::TooLarge, what, why)),
+            );
+        }
+    }
+    found.extend(at_once(AT_ONCE, work).await);
+    found
 }
 
 /// From the team's list: the question about one membership is answered with 404 both for "no" and for "not your business".

@@ -10,12 +10,11 @@ use countersign_core::evidence::{Artifact, Conclusion, Job, RunStatus, WorkflowR
 use countersign_core::{CommitSha, Observed};
 use countersign_matrix::Purpose;
 use countersign_policy::Policy;
-use futures::future::{join, join_all};
-use futures::{StreamExt, stream};
+use futures::future::{BoxFuture, join};
 
 use super::artifact;
-use crate::calls::Call;
 use crate::calls::pages::{Artifacts, Jobs, Page, WorkflowRuns};
+use crate::calls::{Call, at_once};
 use crate::client::RepoClient;
 use crate::error::GitHubError;
 use crate::wire;
@@ -68,11 +67,11 @@ pub(crate) async fn runs(repo: &RepoClient, wanted: &Wanted<'_>) -> Found {
 }
 
 async fn read(repo: &RepoClient, wanted: &Wanted<'_>) -> Result<Found, GitHubError> {
-    let (listed, named) = join(
-        list(repo, wanted),
-        join_all(wanted.named.iter().map(|id| one(repo, *id))),
-    )
-    .await;
+    let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
+    for id in wanted.named {
+        work.push(Box::pin(one(repo, *id)));
+    }
+    let (listed, named) = join(list(repo, wanted), at_once(AT_ONCE, work)).await;
     let listed = listed?;
     let head = &wanted.pull.head.sha;
     let first_on_head = listed
@@ -98,26 +97,22 @@ async fn read(repo: &RepoClient, wanted: &Wanted<'_>) -> Result<Found, GitHubErr
 
     let first = promising(&considered);
     let (mut done, named_done) = join(
-        details(repo, first.iter().map(|at| &considered[*at])),
-        details(repo, &named),
+        details(repo, first.iter().map(|at| &considered[*at]).collect()),
+        details(repo, named.iter().collect()),
     )
     .await;
     done.extend(named_done);
-    let whole = |done: &[WorkflowRun]| {
-        let ids: Vec<u64> = done
-            .iter()
-            .filter(|run| is_whole(run, wanted))
-            .map(|run| run.id)
-            .collect();
-        considered.iter().position(|run| ids.contains(&run.id))
-    };
-    // A whole run that is named but older than all considered ones says nothing about newer ones, so it ends nothing.
-    let until = whole(&done).unwrap_or(considered.len());
-    let rest = considered[..until]
+    let whole = done
         .iter()
-        .enumerate()
-        .filter(|(at, _)| !first.contains(at))
-        .map(|(_, run)| run);
+        .filter(|run| is_whole(run, wanted))
+        .map(|run| (run.created_at, run.id))
+        .max();
+    let newer = |run: &&wire::Run| whole.is_none_or(|whole| (run.created_at, run.id) > whole);
+    let rest: Vec<&wire::Run> = considered
+        .iter()
+        .take_while(newer)
+        .filter(|run| done.iter().all(|done| done.id != run.id))
+        .collect();
     let rest = details(repo, rest).await;
     done.extend(rest);
     done.sort_by_key(|run| std::cmp::Reverse((run.created_at, run.id)));
@@ -186,11 +181,12 @@ fn promising(runs: &[wire::Run]) -> BTreeSet<usize> {
     .collect()
 }
 
-async fn details<'r>(repo: &RepoClient, runs: impl IntoIterator<Item = &'r wire::Run>) -> Vec<WorkflowRun> {
-    stream::iter(runs.into_iter().map(|run| detail(repo, run)))
-        .buffered(AT_ONCE)
-        .collect()
-        .await
+async fn details(repo: &RepoClient, runs: Vec<&wire::Run>) -> Vec<WorkflowRun> {
+    let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
+    for run in runs {
+        work.push(Box::pin(detail(repo, run)));
+    }
+    at_once(AT_ONCE, work).await
 }
 
 async fn detail(repo: &RepoClient, run: &wire::Run) -> WorkflowRun {
@@ -357,14 +353,16 @@ async fn contents(repo: &RepoClient, wanted: &Wanted<'_>, runs: &mut [WorkflowRu
             asked.extend(points.into_iter().map(|index| (at, index, names.max_bytes)));
         }
     }
-    let read: Vec<_> = stream::iter(asked.into_iter().filter_map(|(at, index, most)| {
-        let artifact = runs.get(at)?.artifacts.present()?.get(index)?.clone();
-        Some(async move { (at, index, artifact::files(repo, &artifact, most).await) })
-    }))
-    .buffer_unordered(AT_ONCE)
-    .collect()
-    .await;
-    for (at, index, files) in read {
+    let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
+    for (at, index, most) in asked {
+        let run = runs.get(at).and_then(|run| run.artifacts.present());
+        if let Some(artifact) = run.and_then(|artifacts| artifacts.get(index)).cloned() {
+            work.push(Box::pin(async move {
+                (at, index, artifact::files(repo, &artifact, most).await)
+            }));
+        }
+    }
+    for (at, index, files) in at_once(AT_ONCE, work).await {
         if let Some(run) = runs.get_mut(at)
             && let Observed::Present(artifacts) = &mut run.artifacts
             && let Some(artifact) = artifacts.get_mut(index)

@@ -7,12 +7,11 @@ use std::sync::Arc;
 use countersign_core::evidence::{EntryMode, MemoryBlobs, Tree, TreeEntry};
 use countersign_core::{BlobId, Cause, CauseKind, CommitSha, Observed};
 use countersign_policy::EvidencePaths;
-use futures::future::join_all;
-use futures::{StreamExt, stream};
+use futures::future::BoxFuture;
 
 use super::archive::{self, blob_id, content};
-use crate::calls::Call;
 use crate::calls::call::RAW;
+use crate::calls::{Call, at_once};
 use crate::client::RepoClient;
 use crate::error::GitHubError;
 use crate::store::{Content, Listed, Listing};
@@ -154,11 +153,11 @@ impl Trees<'_> {
             .flat_map(|(_, ids)| ids)
             .filter(|id| !grown.has(id))
             .collect();
-        let read: Vec<_> = stream::iter(single.into_iter().map(|id| async move { (id, self.single(id).await) }))
-            .buffer_unordered(AT_ONCE)
-            .collect()
-            .await;
-        for (id, read) in read {
+        let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
+        for id in single {
+            work.push(Box::pin(async move { (id, self.single(id).await) }));
+        }
+        for (id, read) in at_once(AT_ONCE, work).await {
             match read {
                 Ok(content) => self.keep(id.clone(), content, grown),
                 Err(error) => {
@@ -173,7 +172,11 @@ impl Trees<'_> {
 
     /// Reads trees of commits, with their contents.
     pub(crate) async fn read(&self, commits: &[(CommitSha, Part)], grown: &mut Grown) {
-        let listings = join_all(commits.iter().map(|(sha, _)| self.listing(sha))).await;
+        let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
+        for (sha, _) in commits {
+            work.push(Box::pin(self.listing(sha)));
+        }
+        let listings = at_once(AT_ONCE, work).await;
         let known: Vec<(&CommitSha, &Listing)> = commits
             .iter()
             .zip(&listings)

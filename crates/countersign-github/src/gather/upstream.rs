@@ -9,12 +9,12 @@ use countersign_core::{Cause, CauseKind, Observed, RepoName};
 use countersign_policy::{EvidencePaths, Policy, UpstreamSource};
 use countersign_signoff::signoff::Section;
 use countersign_signoff::{Link, SignOff, Target, Template};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::future::BoxFuture;
 use url::Url;
 
 use super::trees::Trees;
-use crate::calls::Call;
 use crate::calls::call::RAW;
+use crate::calls::{Call, at_once};
 use crate::client::RepoClient;
 use crate::error::GitHubError;
 use crate::store::{Listed, Listing};
@@ -57,28 +57,29 @@ pub(crate) async fn upstream(
             wanted.push((link, source));
         }
     }
-    stream::iter(
-        wanted
-            .into_iter()
-            .enumerate()
-            .map(|(index, (link, source))| async move {
-                let what = format!("what {} leads to", link.url);
-                let found = if index < LINKS {
-                    follow(repo, policy, link, source)
-                        .await
-                        .unwrap_or_else(|error| match error {
-                            Failure::Cause(cause) => Observed::Unavailable(cause),
-                            Failure::GitHub(error) => Observed::Unavailable(error.cause(what)),
-                        })
-                } else {
-                    Observed::unavailable(CauseKind::TooLarge, what, format!("at most {LINKS} links are followed"))
-                };
-                (link.url.clone(), found)
-            }),
-    )
-    .buffer_unordered(AT_ONCE)
-    .collect()
-    .await
+    let mut found = BTreeMap::new();
+    let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
+    for (index, (link, source)) in wanted.into_iter().enumerate() {
+        if index < LINKS {
+            work.push(Box::pin(async move {
+                (link.url.clone(), followed(repo, policy, link, source).await)
+            }));
+        } else {
+            let what = format!("what {} leads to", link.url);
+            let why = format!("at most {LINKS} links are followed");
+            found.insert(link.url.clone(), Observed::unavailable(CauseKind::TooLarge, what, why));
+        }
+    }
+    found.extend(at_once(AT_ONCE, work).await);
+    found
+}
+
+async fn followed(repo: &RepoClient, policy: &Policy, link: &Link, source: &UpstreamSource) -> Observed<Upstream> {
+    match follow(repo, policy, link, source).await {
+        Ok(found) => found,
+        Err(Failure::Cause(cause)) => Observed::Unavailable(cause),
+        Err(Failure::GitHub(error)) => Observed::Unavailable(error.cause(format!("what {} leads to", link.url))),
+    }
 }
 
 enum Failure {
@@ -172,22 +173,23 @@ async fn pull(
     let at = merge_commit.clone().unwrap_or_else(|| pull.head.sha.clone());
     let cap = usize::try_from(policy.evidence.max_file_bytes).unwrap_or(usize::MAX);
     let at = &at;
-    let documents: BTreeMap<String, String> = stream::iter(paths.into_iter().map(|path| async move {
-        let call = Call::get(repo.path(["contents", &path]), format!("{path} of {}", repo.name()))
-            .query("ref", at)
-            .accept(RAW)
-            .cap(cap);
-        match repo.send(&call).await {
-            Ok(answer) => Ok(String::from_utf8(answer.body.to_vec()).ok().map(|text| (path, text))),
-            // Changed again before the merge, and gone at its commit.
-            Err(GitHubError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }))
-    .buffer_unordered(AT_ONCE)
-    .try_filter_map(async |found| Ok(found))
-    .try_collect()
-    .await?;
+    let mut work: Vec<BoxFuture<'_, Result<_, GitHubError>>> = Vec::new();
+    for path in paths {
+        work.push(Box::pin(async move {
+            let call = Call::get(repo.path(["contents", &path]), format!("{path} of {}", repo.name()))
+                .query("ref", at)
+                .accept(RAW)
+                .cap(cap);
+            match repo.send(&call).await {
+                Ok(answer) => Ok(String::from_utf8(answer.body.to_vec()).ok().map(|text| (path, text))),
+                // Changed again before the merge, and gone at its commit.
+                Err(GitHubError::NotFound { .. }) => Ok(None),
+                Err(error) => Err(error),
+            }
+        }));
+    }
+    let read: Vec<Option<(String, String)>> = at_once(AT_ONCE, work).await.into_iter().collect::<Result<_, _>>()?;
+    let documents = read.into_iter().flatten().collect();
     Ok(Observed::Present(Upstream::Pull(UpstreamPull {
         repository: repo.name().clone(),
         number,
@@ -266,7 +268,7 @@ async fn page(
     let Some((source, entry)) = find(&listing, path, roots, endings) else {
         return Ok(Observed::Absent);
     };
-    let Some(text) = text(&trees, source, entry).await? else {
+    let Some(text) = text_of(&trees, source, entry).await? else {
         return Err(Cause::new(CauseKind::Malformed, format!("{name}:{source}"), "it is no text").into());
     };
     let mut documents: BTreeMap<String, String> = BTreeMap::new();
@@ -287,14 +289,11 @@ async fn page(
             return Err(Cause::new(CauseKind::TooLarge, format!("{name}:{source}"), why).into());
         }
         let trees = &trees;
-        let read: Vec<(&str, Option<Arc<str>>)> = stream::iter(
-            included
-                .into_iter()
-                .map(|(path, entry)| async move { Ok::<_, Failure>((path, text_of(trees, path, entry).await?)) }),
-        )
-        .buffered(AT_ONCE)
-        .try_collect()
-        .await?;
+        let mut work: Vec<BoxFuture<'_, Result<_, Failure>>> = Vec::new();
+        for (path, entry) in included {
+            work.push(Box::pin(async move { Ok((path, text_of(trees, path, entry).await?)) }));
+        }
+        let read: Vec<(&str, Option<Arc<str>>)> = at_once(AT_ONCE, work).await.into_iter().collect::<Result<_, _>>()?;
         last.clear();
         for (path, text) in read.into_iter().filter_map(|(path, text)| Some((path, text?))) {
             documents.insert(path.to_owned(), text.to_string());
@@ -306,10 +305,6 @@ async fn page(
         commit: Some(tip),
         documents,
     })))
-}
-
-async fn text(trees: &Trees<'_>, path: &str, entry: &Listed) -> Result<Option<Arc<str>>, Failure> {
-    text_of(trees, path, entry).await
 }
 
 async fn text_of(trees: &Trees<'_>, path: &str, entry: &Listed) -> Result<Option<Arc<str>>, Failure> {

@@ -10,11 +10,12 @@
 //! pull request and sign-off again
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::{DateTime, Utc};
 use countersign_codeowners::CodeOwners;
-use countersign_core::evidence::{Blobs, EVIDENCE_FORMAT, People, SignoffText};
-use countersign_core::{CommitSha, Evidence, Observed};
+use countersign_core::evidence::{Blobs, EVIDENCE_FORMAT, FileVersion, People, SignoffText, Upstream};
+use countersign_core::{CommitSha, Evidence, Login, Observed};
 use countersign_policy::Policy;
 use countersign_signoff::{SignOff, Template};
 use futures::future::{join, join4, join5};
@@ -149,12 +150,12 @@ fn labels(pull: &wire::Pull) -> BTreeSet<&str> {
 /// What is read from commits, and what follows from trusted files.
 struct Content {
     trusted: CommitSha,
-    tip_date: Option<chrono::DateTime<chrono::Utc>>,
+    tip_date: Option<DateTime<Utc>>,
     merge_base: Observed<CommitSha>,
     grown: Grown,
-    teams: std::collections::BTreeMap<String, Observed<bool>>,
-    upstream: std::collections::BTreeMap<String, Observed<countersign_core::evidence::Upstream>>,
-    previous_template: Observed<countersign_core::evidence::FileVersion>,
+    teams: BTreeMap<String, Observed<bool>>,
+    upstream: BTreeMap<String, Observed<Upstream>>,
+    previous_template: Observed<FileVersion>,
 }
 
 async fn content(
@@ -166,46 +167,8 @@ async fn content(
     own: Option<&SignOff>,
 ) -> Result<Content, GatherError> {
     let head = &pull.head.sha;
-    let head_tree = async {
-        let mut grown = Grown::default();
-        trees.read(&[(head.clone(), JUDGED)], &mut grown).await;
-        grown
-    };
-    let base = async {
-        let branch = &pull.base.name;
-        let call = Call::get(
-            repo.path(["git", "ref", "heads", branch]),
-            format!("target branch {branch}"),
-        );
-        let trusted = repo
-            .read::<wire::Ref>(&call)
-            .await
-            .map_err(fatal("the target branch"))?
-            .object
-            .sha;
-        // The second page has no files, of which this answer may have thousands of lines; who parted where is on every page.
-        let range = format!("{trusted}...{head}");
-        let call = Call::get(
-            repo.path(["compare", &range]),
-            format!("the comparison of {} and {}", trusted.short(), head.short()),
-        )
-        .query("per_page", 1)
-        .query("page", 2);
-        let compare = async {
-            let compared = repo.read::<wire::Comparison>(&call).await;
-            let listing = match &compared {
-                Ok(compared) => Some(trees.listing(&compared.merge_base_commit.sha).await),
-                Err(_) => None,
-            };
-            (compared, listing)
-        };
-        let ((compared, base_listing), trusted_listing) = join(compare, trees.listing(&trusted)).await;
-        Ok::<_, GatherError>((trusted, compared, base_listing, trusted_listing))
-    };
-    let (mut grown, base) = join(head_tree, base).await;
-    let (trusted, compared, base_listing, trusted_listing) = base?;
-    // A listing that failed is asked for again by the tree that needs it, and fails there with its cause.
-    drop((base_listing, trusted_listing));
+    let (mut grown, base) = join(head_tree(trees, head), base(repo, trees, &pull.base.name, head)).await;
+    let (trusted, compared) = base?;
     let tip_date = compared
         .as_ref()
         .ok()
@@ -246,23 +209,81 @@ async fn content(
         .trusted_text(&policy.paths.template)
         .and_then(|text| Template::parse(&text, &policy.signoff).ok());
     let (teams, found) = join(
-        async {
-            match (&owners, &signed.author) {
-                (Some(owners), Some(signer)) => people::teams(repo, signer, owners).await,
-                _ => Default::default(),
-            }
-        },
-        async {
-            match own {
-                Some(own) => upstream::upstream(repo, policy, own, template.as_ref()).await,
-                None => Default::default(),
-            }
-        },
+        teams(repo, owners.as_ref(), signed.author.as_ref()),
+        linked(repo, policy, own, template.as_ref()),
     )
     .await;
     content.teams = teams;
     content.upstream = found;
     Ok(content)
+}
+
+async fn head_tree(trees: &Trees<'_>, head: &CommitSha) -> Grown {
+    let mut grown = Grown::default();
+    trees.read(&[(head.clone(), JUDGED)], &mut grown).await;
+    grown
+}
+
+/// The target branch's tip, and the head compared with it. Listings are read on the way, into the store: one that fails is
+/// asked for again by the tree that needs it, and fails there with its cause.
+async fn base(
+    repo: &RepoClient,
+    trees: &Trees<'_>,
+    branch: &str,
+    head: &CommitSha,
+) -> Result<(CommitSha, Result<wire::Comparison, GitHubError>), GatherError> {
+    let call = Call::get(
+        repo.path(["git", "ref", "heads", branch]),
+        format!("target branch {branch}"),
+    );
+    let trusted = repo
+        .read::<wire::Ref>(&call)
+        .await
+        .map_err(fatal("the target branch"))?
+        .object
+        .sha;
+    let (compared, _) = join(compare(repo, trees, &trusted, head), trees.listing(&trusted)).await;
+    Ok((trusted, compared))
+}
+
+async fn compare(
+    repo: &RepoClient,
+    trees: &Trees<'_>,
+    trusted: &CommitSha,
+    head: &CommitSha,
+) -> Result<wire::Comparison, GitHubError> {
+    // The second page has no files, of which this answer may have thousands of lines; who parted where is on every page.
+    let range = format!("{trusted}...{head}");
+    let what = format!("the comparison of {} and {}", trusted.short(), head.short());
+    let call = Call::get(repo.path(["compare", &range]), what)
+        .query("per_page", 1)
+        .query("page", 2);
+    let compared = repo.read::<wire::Comparison>(&call).await?;
+    drop(trees.listing(&compared.merge_base_commit.sha).await);
+    Ok(compared)
+}
+
+async fn teams(
+    repo: &RepoClient,
+    owners: Option<&CodeOwners>,
+    signer: Option<&Login>,
+) -> BTreeMap<String, Observed<bool>> {
+    match (owners, signer) {
+        (Some(owners), Some(signer)) => people::teams(repo, signer, owners).await,
+        _ => BTreeMap::new(),
+    }
+}
+
+async fn linked(
+    repo: &RepoClient,
+    policy: &Policy,
+    own: Option<&SignOff>,
+    template: Option<&Template>,
+) -> BTreeMap<String, Observed<Upstream>> {
+    match own {
+        Some(own) => upstream::upstream(repo, policy, own, template).await,
+        None => BTreeMap::new(),
+    }
 }
 
 impl Content {
