@@ -13,6 +13,7 @@ use countersign_policy::LoadedPolicy;
 use countersign_store::{
     BlobKind, Changes, Evaluation, NewAudit, NewEvaluation, Next, PrLock, PullRequestState, WorkLease,
 };
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use crate::conversation::{self, Conversation, Found};
@@ -41,7 +42,11 @@ struct Look<'a> {
 
 impl Engine {
     /// Looks at the pull request of a lease. The caller commits what comes of it.
-    pub(crate) async fn judge(&self, lease: &WorkLease) -> Result<(Changes, Next), JudgeError> {
+    pub(crate) fn judge<'a>(&'a self, lease: &'a WorkLease) -> BoxFuture<'a, Result<(Changes, Next), JudgeError>> {
+        Box::pin(self.judge_inner(lease))
+    }
+
+    async fn judge_inner(&self, lease: &WorkLease) -> Result<(Changes, Next), JudgeError> {
         let nothing = Ok((Changes::default(), Next::Done));
         let (Some(lock), Some(number)) = (
             lease.pr_lock(),
@@ -56,7 +61,8 @@ impl Engine {
             return nothing;
         };
         let policy = self.policies.get(&entry.policy)?;
-        let client = self.app.repository(&repository).await?;
+        let client: BoxFuture<'_, Result<RepoClient, countersign_github::GitHubError>> = Box::pin(self.app.repository(&repository));
+        let client = client.await?;
         let pull = match client.pull_request(PrNumber(number)).await {
             Err(countersign_github::GitHubError::NotFound { .. }) => return nothing,
             other => other?,
@@ -93,7 +99,8 @@ impl Look<'_> {
         if !self.pull.open {
             return Ok((Changes::default(), Next::Done));
         }
-        let thread = self.client.thread(self.number).await?;
+        let thread: BoxFuture<'_, Result<Vec<countersign_github::ThreadItem>, countersign_github::GitHubError>> = Box::pin(self.client.thread(self.number));
+        let thread = thread.await?;
         let own = self.engine.identity().await?;
         let conversation = conversation::read(
             store,
@@ -154,7 +161,8 @@ impl Look<'_> {
             head_seen_at: seen.had_another.then_some(seen.first_seen_at),
         };
         let again = |delay| Ok((Changes::default(), Next::After(delay, payload.clone())));
-        match gather(&self.client, &request).await? {
+        let gathering: BoxFuture<'_, Result<Gathered, countersign_github::GatherError>> = Box::pin(gather(&self.client, &request));
+        match gathering.await? {
             Gathered::Evidence { evidence, stats } => {
                 points::reach("evidence-gathered");
                 tracing::info!(repo.name = %self.repository, pr.number = self.number.0, calls = stats.calls, "evidence gathered");

@@ -14,6 +14,7 @@ mod publish;
 pub mod recover;
 pub mod route;
 pub mod service;
+pub mod verify;
 pub mod wishes;
 pub mod worker;
 

@@ -10,13 +10,19 @@ use countersign_github::{GitHubError, RepoClient};
 use countersign_store::{Backoff, NewAudit, PrLock, Publication, PublicationState, Published, Retry, WorkLease};
 use serde_json::json;
 
+use futures::future::BoxFuture;
+
 use crate::engine::{Engine, JudgeError, retry_of};
 use crate::points;
 use crate::wishes::{self, Wish};
 
 impl Engine {
     /// Makes GitHub show what the outbox wishes for the pull request of a lease.
-    pub(crate) async fn publish(&self, lease: &WorkLease) -> Result<(), JudgeError> {
+    pub(crate) fn publish<'a>(&'a self, lease: &'a WorkLease) -> BoxFuture<'a, Result<(), JudgeError>> {
+        Box::pin(self.publish_inner(lease))
+    }
+
+    async fn publish_inner(&self, lease: &WorkLease) -> Result<(), JudgeError> {
         let (Some(lock), Some(number)) = (
             lease.pr_lock(),
             lease.pull_request().and_then(|number| u64::try_from(number).ok()),
@@ -56,7 +62,7 @@ impl Engine {
         };
         let state = self
             .store
-            .publication_failed(lock, wish, &error.to_string(), &retry, error.certain())
+            .publication_failed(lock, wish, &error.to_string(), &retry, !error.is_ambiguous())
             .await?;
         tracing::warn!(repo.name = %wish.repository, pr.number = wish.pull_request, kind = %wish.kind, %error, "could not publish");
         metrics::counter!("countersign_publish_failures_total", "kind" => wish.kind.clone()).increment(1);

@@ -7,6 +7,7 @@ use countersign_github::webhook;
 use countersign_store::{
     Backoff, ClaimOptions, DeliveryLease, NewWork, Retry, StoreError, WORK_KIND_PUBLISH, WorkLease,
 };
+use futures::future::BoxFuture;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -78,15 +79,11 @@ async fn one_hand(engine: Arc<Engine>, stop: CancellationToken) {
 async fn pause(engine: &Engine, wake_ups: &mut countersign_store::WakeUps, stop: &CancellationToken) {
     let due = engine
         .store
-        .next_work_at(&[WORK_KIND_JUDGE, WORK_KIND_PUBLISH])
+        .next_work_in(&[WORK_KIND_JUDGE, WORK_KIND_PUBLISH])
         .await
         .ok()
         .flatten();
-    let until = due
-        .map_or(POLL, |at| {
-            (at - chrono::Utc::now()).to_std().unwrap_or(Duration::from_millis(20))
-        })
-        .clamp(Duration::from_millis(20), POLL);
+    let until = due.unwrap_or(POLL).clamp(Duration::from_millis(20), POLL);
     tokio::select! {
         _ = wake_ups.wait(until) => {}
         () = stop.cancelled() => {}
@@ -94,6 +91,7 @@ async fn pause(engine: &Engine, wake_ups: &mut countersign_store::WakeUps, stop:
 }
 
 async fn work(engine: &Arc<Engine>, lease: WorkLease) {
+    let lease = Arc::new(lease);
     let keeper = lease.keep();
     let result = run_guarded(engine, &lease).await;
     drop(keeper);
@@ -108,6 +106,8 @@ async fn work(engine: &Arc<Engine>, lease: WorkLease) {
             tracing::warn!(%error, "the attempt failed");
             metrics::counter!("countersign_work_failures_total", "kind" => lease.kind().to_owned()).increment(1);
             let retry = error.retry();
+            // The task has ended, so this is the last owner; if it were not, the lease would run out.
+            let Some(lease) = Arc::into_inner(lease) else { return };
             if let Err(error) = lease.fail(&error.to_string(), &retry).await {
                 tracing::warn!(%error, "could not record the failure; the lease will run out");
             }
@@ -116,31 +116,27 @@ async fn work(engine: &Arc<Engine>, lease: WorkLease) {
 }
 
 /// A panic in one pull request's work is an error of that work, not of the worker.
-async fn run_guarded(engine: &Arc<Engine>, lease: &WorkLease) -> Result<(), JudgeError> {
-    use futures::FutureExt as _;
-    let run = async {
+async fn run_guarded(engine: &Arc<Engine>, lease: &Arc<WorkLease>) -> Result<(), JudgeError> {
+    let task = tokio::spawn(run_one(Arc::clone(engine), Arc::clone(lease)).in_current_span());
+    match task.await {
+        Ok(result) => result,
+        Err(error) => Err(JudgeError::Internal(format!("the work ended by itself: {error}"))),
+    }
+}
+
+fn run_one(engine: Arc<Engine>, lease: Arc<WorkLease>) -> BoxFuture<'static, Result<(), JudgeError>> {
+    Box::pin(async move {
         if lease.kind() == WORK_KIND_PUBLISH {
-            engine.publish(lease).await?;
-            engine.store.finish_publishing(lease).await?;
+            engine.publish(&lease).await?;
+            engine.store.finish_publishing(&lease).await?;
             points::reach("publishing-finished");
         } else {
-            let (changes, next) = engine.judge(lease).await?;
-            engine.store.commit(lease, &changes, &next).await?;
+            let (changes, next) = engine.judge(&lease).await?;
+            engine.store.commit(&lease, &changes, &next).await?;
             points::reach("verdict-committed");
         }
         Ok(())
-    };
-    match std::panic::AssertUnwindSafe(run).catch_unwind().await {
-        Ok(result) => result,
-        Err(panic) => {
-            let text = panic
-                .downcast_ref::<String>()
-                .cloned()
-                .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-                .unwrap_or_default();
-            Err(JudgeError::Internal(format!("a panic: {text}")))
-        }
-    }
+    })
 }
 
 /// Routes deliveries that could not be routed when they came in: those that name a commit.
