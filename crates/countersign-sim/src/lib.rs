@@ -21,7 +21,7 @@ pub use crate::api::ENDPOINTS;
 pub use crate::git::GitError;
 pub use crate::handle::{
     Call, CheckRunView, CommentView, DeliveryView, Options, ReactionView, Sim, SimError, SimHandle, StatusView,
-    StepDone, TokenKind,
+    StepDone, TokenKind, Write,
 };
 pub use crate::http::client;
 pub use crate::world::World;

@@ -1,4 +1,5 @@
 //! Credentials, permissions, limits, conditional requests, and what is not served.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 

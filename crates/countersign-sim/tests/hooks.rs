@@ -1,4 +1,5 @@
 //! Webhooks and faults, against a receiver of the test's own.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -199,7 +200,7 @@ async fn webhooks_are_lost_doubled_reordered_and_forged() {
     let (url, received) = receiver(vec![202]).await;
     sim.set_sink(Some(&url));
     sim.deliver_all().await.unwrap();
-    let all = received.lock().unwrap();
+    let all = received.lock().unwrap().clone();
     let bodies: Vec<String> = all
         .iter()
         .map(|(_, b)| {
@@ -330,6 +331,40 @@ async fn a_write_is_accepted_and_then_fails() {
         502
     );
     assert_eq!(sim.own_comments(7).unwrap().len(), 1);
+    let writes = sim.writes();
+    assert_eq!(
+        (writes.len(), &writes[0].body["body"], writes[0].status),
+        (1, &json!("once"), 201)
+    );
+}
+
+#[tokio::test]
+async fn a_run_starts_and_completes() {
+    let sim = start(&rich());
+    let c = Client::new(&sim);
+    let spec = countersign_sim::world::actions::RunSpec {
+        head: "arm".into(),
+        status: Some("in_progress".into()),
+        ..Default::default()
+    };
+    let id = sim.start_run(REPO, &spec).unwrap();
+    assert_eq!(
+        c.get(&format!("/actions/runs/{id}")).await["conclusion"],
+        serde_json::Value::Null
+    );
+    sim.complete_run(id, "failure").unwrap();
+    let run = c.get(&format!("/actions/runs/{id}")).await;
+    assert_eq!(
+        (&run["status"], &run["conclusion"]),
+        (&json!("completed"), &json!("failure"))
+    );
+    let events: Vec<_> = sim
+        .deliveries()
+        .iter()
+        .map(|d| format!("{} {}", d.event, d.action.clone().unwrap()))
+        .collect();
+    assert_eq!(events, ["workflow_run requested", "workflow_run completed"]);
+    assert!(sim.complete_run(1, "success").is_err());
 }
 
 #[tokio::test]

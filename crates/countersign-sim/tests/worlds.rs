@@ -1,4 +1,5 @@
 //! The format: strict, with places in its errors; short forms; partial worlds; the schema; the examples of the manual.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -49,7 +49,8 @@ pub(super) fn of_commit(s: &mut State, req: &Req, repo: &str, at: &str) -> Reply
         all.retain(|(_, _, _, v)| v["status"] == wanted);
     }
     if let Some(app) = req.param("app_id") {
-        all.retain(|(_, _, _, v)| v["app"]["id"].to_string() == app);
+        let app: Option<u64> = app.parse().ok();
+        all.retain(|(_, _, _, v)| v["app"]["id"].as_u64() == app);
     }
     // Newest first.
     all.sort_by_key(|x| std::cmp::Reverse(x.2));

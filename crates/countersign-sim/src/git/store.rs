@@ -8,10 +8,13 @@ use super::diff::FileDiff;
 use super::object::{self, Commit, Entry, Kind, Mode, Person};
 use super::{GitError, walk};
 
+/// An object's kind and bytes.
+pub(crate) type Object = (Kind, Arc<Vec<u8>>);
+
 /// Objects, and the names that commits have in the world.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
-    objects: HashMap<String, (Kind, Arc<Vec<u8>>)>,
+    objects: HashMap<String, Object>,
     clone: Option<GitClone>,
     commits: HashMap<String, Arc<Commit>>,
     trees: HashMap<String, Arc<Vec<Entry>>>,
@@ -78,7 +81,7 @@ impl Store {
     }
 
     /// An object by its full SHA.
-    pub(crate) fn read(&mut self, sha: &str) -> Result<Option<(Kind, Arc<Vec<u8>>)>, GitError> {
+    pub(crate) fn read(&mut self, sha: &str) -> Result<Option<Object>, GitError> {
         if let Some((kind, data)) = self.objects.get(sha) {
             return Ok(Some((*kind, data.clone())));
         }

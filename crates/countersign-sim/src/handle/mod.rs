@@ -14,12 +14,13 @@ use crate::git::GitError;
 use crate::shared::Shared;
 use crate::state::State;
 use crate::world::World;
+use crate::world::actions::RunSpec;
 use crate::world::faults::FaultSpec;
 use crate::world::load::WorldError;
 use crate::world::pulls::{CommentSpec, ReviewCommentSpec, ReviewSpec};
 use crate::world::repo::CommitSpec;
 use crate::world::spell::PullRef;
-use crate::world::timeline::{Push, PushBranch, Step};
+use crate::world::timeline::{Push, PushBranch, Step, UpdateRun};
 
 /// What can go wrong with a simulator, or with a step.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +90,21 @@ pub struct Call {
     pub token: TokenKind,
     /// Whether a fault changed the answer.
     pub faulted: bool,
+}
+
+/// One write of the App that was carried out, also where a fault hid the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Write {
+    /// The simulated time.
+    pub at: DateTime<Utc>,
+    /// The method.
+    pub method: String,
+    /// The path below the API's root.
+    pub path: String,
+    /// The body that was sent.
+    pub body: serde_json::Value,
+    /// The status that was answered, or would have been.
+    pub status: u16,
 }
 
 /// A step of the timeline that was played.
@@ -426,6 +442,32 @@ impl SimHandle {
             let (repo, n) = s.pull_ref(&pull.into())?;
             s.set_label(&repo, n, label, on, None)
         })
+    }
+
+    /// Adds a workflow run, running or already completed, and returns its id.
+    ///
+    /// # Errors
+    /// No such repository or commit.
+    pub fn start_run(&self, repo: &str, spec: &RunSpec) -> Result<u64, SimError> {
+        self.with(|s| s.start_run(repo, spec))
+    }
+
+    /// Completes a workflow run with the jobs it has.
+    ///
+    /// # Errors
+    /// No such run.
+    pub fn complete_run(&self, id: u64, conclusion: &str) -> Result<(), SimError> {
+        let update = UpdateRun {
+            id,
+            status: None,
+            conclusion: Some(conclusion.to_owned()),
+            attempt: None,
+            jobs: None,
+            lanes: None,
+            artifacts: None,
+            evals: None,
+        };
+        self.with(|s| s.update_run(&update))
     }
 
     /// The head of a pull request.

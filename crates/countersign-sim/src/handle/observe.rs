@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::{Call, SimError, SimHandle};
+use super::{Call, SimError, SimHandle, Write};
 use crate::state::model;
 use crate::world::spell::PullRef;
 
@@ -134,6 +134,11 @@ impl SimHandle {
     /// All API calls so far, oldest first.
     pub fn calls(&self) -> Vec<Call> {
         self.with(|s| s.calls.clone())
+    }
+
+    /// Everything that the App wrote, in order: the history of what was published.
+    pub fn writes(&self) -> Vec<Write> {
+        self.with(|s| s.writes.clone())
     }
 
     /// How many API calls were made, 304s not counted.

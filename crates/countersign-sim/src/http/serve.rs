@@ -249,7 +249,20 @@ fn answer_of(state: &mut crate::state::State, req: &mut Req, outside: bool) -> A
         crate::api::route(state, req)
     };
     let mut answer = match result {
-        Ok(answer) => answer,
+        Ok(answer) => {
+            if write && matches!(caller, Caller::Installation { .. }) && answer.status < 300 {
+                let body = serde_json::from_slice(&req.body).unwrap_or_default();
+                let (method, path, at) = (req.method.to_string(), req.path.clone(), state.now());
+                state.writes.push(crate::handle::Write {
+                    at,
+                    method,
+                    path,
+                    body,
+                    status: answer.status,
+                });
+            }
+            answer
+        }
         Err(e) => {
             match &e {
                 ApiError::Unserved => {

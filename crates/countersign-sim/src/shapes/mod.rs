@@ -45,10 +45,8 @@ impl State {
 
     /// The id of a login.
     pub(crate) fn user_id(&self, login: &str) -> u64 {
-        self.users
-            .get(&login.to_ascii_lowercase())
-            .and_then(|u| u.id)
-            .unwrap_or_else(|| stable_id(login))
+        let user = self.users.get(&login.to_ascii_lowercase()).and_then(|u| u.id);
+        user.or_else(|| self.org(login)?.id).unwrap_or_else(|| stable_id(login))
     }
 
     /// `simple-user`. An empty login is a deleted account, which GitHub shows as `ghost`.

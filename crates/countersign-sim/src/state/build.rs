@@ -65,6 +65,7 @@ impl State {
             usage: Usage::default(),
             timeline: VecDeque::from(world.timeline.clone()),
             calls: Vec::new(),
+            writes: Vec::new(),
             unserved: Vec::new(),
             unknown: Vec::new(),
             complaints: Vec::new(),
@@ -112,48 +113,54 @@ impl State {
                 .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
                 .collect(),
         };
-        let now = self.now();
-        let mut specs: Vec<(u64, String, Option<BTreeSet<String>>, bool, BTreeMap<String, String>)> = Vec::new();
+        let created_at = self.now();
+        let mut all: Vec<Installation> = Vec::new();
         if world.installations.is_empty() {
             let owners: BTreeSet<&str> = world.repositories.keys().filter_map(|n| n.split('/').next()).collect();
             for owner in owners {
-                specs.push((self.fresh_id(), owner.to_owned(), None, false, permissions.clone()));
+                all.push(Installation {
+                    id: self.fresh_id(),
+                    account: owner.to_owned(),
+                    repositories: None,
+                    suspended: false,
+                    deleted: false,
+                    permissions: permissions.clone(),
+                    created_at,
+                });
             }
         }
         for (i, spec) in world.installations.iter().enumerate() {
-            let mut only = None;
-            if let Some(names) = &spec.repositories {
-                for name in names {
-                    if self.repo(name).is_none() {
-                        let at = format!("installations[{i}].repositories");
-                        return Err(WorldError::invalid(at, format!("`{name}` is not among `repositories`")));
-                    }
-                }
-                only = Some(names.iter().map(|n| n.to_ascii_lowercase()).collect());
+            let lost = spec
+                .repositories
+                .iter()
+                .flatten()
+                .find(|name| self.repo(name).is_none());
+            if let Some(name) = lost {
+                let at = format!("installations[{i}].repositories");
+                return Err(WorldError::invalid(at, format!("`{name}` is not among `repositories`")));
             }
-            let own = spec.permissions.clone().unwrap_or_else(|| permissions.clone());
-            specs.push((spec.id, spec.account.clone(), only, spec.suspended, own));
-        }
-        for (id, account, repositories, suspended, permissions) in specs {
-            for name in world.repositories.keys() {
-                let ours = name.split('/').next().is_some_and(|o| o.eq_ignore_ascii_case(&account))
-                    && repositories
-                        .as_ref()
-                        .is_none_or(|r: &BTreeSet<String>| r.contains(&name.to_ascii_lowercase()));
-                if ours && let Some(repo) = self.repo_mut(name) {
-                    repo.installation = Some(id);
-                }
-            }
-            let installation = Installation {
-                id,
-                account,
-                repositories,
-                suspended,
+            let lower = |names: &Vec<String>| names.iter().map(|n| n.to_ascii_lowercase()).collect();
+            all.push(Installation {
+                id: spec.id,
+                account: spec.account.clone(),
+                repositories: spec.repositories.as_ref().map(lower),
+                suspended: spec.suspended,
                 deleted: false,
-                permissions,
-                created_at: now,
-            };
-            self.installations.insert(id, installation);
+                permissions: spec.permissions.clone().unwrap_or_else(|| permissions.clone()),
+                created_at,
+            });
+        }
+        for installation in all {
+            for name in world.repositories.keys() {
+                let account = name.split('/').next().unwrap_or("");
+                let selected = installation.repositories.as_ref();
+                let ours = account.eq_ignore_ascii_case(&installation.account)
+                    && selected.is_none_or(|set| set.contains(&name.to_ascii_lowercase()));
+                if ours && let Some(repo) = self.repo_mut(name) {
+                    repo.installation = Some(installation.id);
+                }
+            }
+            self.installations.insert(installation.id, installation);
         }
         Ok(())
     }

@@ -49,6 +49,8 @@ pub(crate) struct State {
     pub(crate) timeline: VecDeque<Step>,
     /// Calls, newest last.
     pub(crate) calls: Vec<crate::handle::Call>,
+    /// Writes of the App that were carried out, oldest first.
+    pub(crate) writes: Vec<crate::handle::Write>,
     /// What was asked for and is not served, as `METHOD /path`.
     pub(crate) unserved: Vec<String>,
     /// Facts that were asked for and that the partial world does not say.
