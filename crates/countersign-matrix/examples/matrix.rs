@@ -256,6 +256,76 @@ fn main() -> Result<(), Failure> {
                 )?;
             }
         }
+        // Everything for lines "base head" on standard input: outcome and milliseconds, one JSON line each.
+        ("survey", []) => {
+            for line in std::io::stdin().lock().lines() {
+                let line = line?;
+                let (base, head) = line.split_once(' ').ok_or("base head")?;
+                let changed = git
+                    .lines(&["diff", "--name-only", "--no-renames", base, head])
+                    .unwrap_or_default();
+                let (base_tree, head_tree) = (Tree::at(&git, base), Tree::at(&git, head));
+                let _ = (base_tree.list(""), head_tree.list(""));
+                let start = std::time::Instant::now();
+                let (old, new) = (
+                    Configs::read(&base_tree, layout, rules),
+                    Configs::read(&head_tree, layout, rules),
+                );
+                let text = |tree: &Tree| tree.read(&layout.changelog).unwrap_or_else(|| Arc::from(""));
+                let selection =
+                    added_items(&layout.changelog, &text(&base_tree), &text(&head_tree)).and_then(|items| {
+                        select(
+                            &layout.changelog,
+                            &items,
+                            &new,
+                            Some(&old),
+                            rules,
+                            SelectOptions::default(),
+                        )
+                    });
+                let rows = full_sweep(&new, rules, EvalMode::Marked);
+                let before = full_sweep(&old, rules, EvalMode::Marked);
+                let difference = match (&before, &rows) {
+                    (Ok(before), Ok(rows)) => {
+                        let diff = diff(before, rows);
+                        Some([diff.added.len(), diff.removed.len(), diff.changed.len()])
+                    }
+                    _ => None,
+                };
+                let selected = selection.as_ref().map(|s| s.entries.clone()).unwrap_or_default();
+                let touched = affected(
+                    Revision {
+                        configs: &old,
+                        files: &base_tree,
+                    },
+                    Revision {
+                        configs: &new,
+                        files: &head_tree,
+                    },
+                    &changed,
+                    &selected,
+                    layout,
+                    rules,
+                );
+                let first = |problems: &[Problem]| problems.first().map(|problem| problem.message.clone());
+                writeln!(
+                    out,
+                    "{}",
+                    serde_json::json!({
+                        "head": head,
+                        "rows": rows.as_ref().ok().map(Vec::len),
+                        "refused": rows.as_ref().err().and_then(|problems| first(problems)),
+                        "problems": rows.as_ref().err().map(Vec::len),
+                        "diff": difference,
+                        "affected": touched.len(),
+                        "selected": selection.as_ref().ok().map(|s| [s.throughput.len(), s.evals.len()]),
+                        "not selected": selection.as_ref().err().and_then(|problems| first(problems)),
+                        "ms": start.elapsed().as_secs_f64() * 1000.0,
+                    })
+                )?;
+                out.flush()?;
+            }
+        }
         // Wall time of reading and expanding a revision, in milliseconds.
         ("time", [revision, runs]) => {
             let tree = Tree::at(&git, revision);
@@ -281,7 +351,7 @@ fn main() -> Result<(), Failure> {
                 times[0]
             )?;
         }
-        _ => return Err("commands: rows, serve, select, diff, resolve, time".into()),
+        _ => return Err("commands: rows, serve, select, diff, resolve, survey, time".into()),
     }
     out.flush()?;
     Ok(())

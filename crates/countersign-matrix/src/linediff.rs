@@ -11,8 +11,9 @@ pub struct LineDiff {
     pub added: Vec<usize>,
 }
 
-/// The work that is spent on finding the smallest difference: cells of a table of old by new lines.
-const MOST_CELLS: usize = 4_000_000;
+/// The largest difference that is looked for, in lines deleted plus lines added between the first and the last changed
+/// line. Work and memory grow with its square.
+const MOST_EDITS: usize = 2_000;
 
 /// Compares two texts, given as lines with their line ends; `None` where they differ in so much that the smallest difference is not worth finding.
 #[must_use]
@@ -55,38 +56,78 @@ pub fn line_diff(old: &[&str], new: &[&str]) -> Option<LineDiff> {
     })
 }
 
-/// Which lines of either side belong to a longest common subsequence.
+/// Which lines of either side belong to a longest common subsequence (the greedy algorithm of Myers, 1986).
 fn common(old: &[&str], new: &[&str]) -> Option<(Vec<bool>, Vec<bool>)> {
     let (mut kept_old, mut kept_new) = (vec![false; old.len()], vec![false; new.len()]);
     if old.is_empty() || new.is_empty() {
         return Some((kept_old, kept_new));
     }
-    let width = new.len() + 1;
-    let cells = (old.len() + 1)
-        .checked_mul(width)
-        .filter(|cells| *cells <= MOST_CELLS)?;
-    let mut length = vec![0_u32; cells];
-    for i in (0..old.len()).rev() {
-        for j in (0..new.len()).rev() {
-            length[i * width + j] = if old[i] == new[j] {
-                length[(i + 1) * width + j + 1] + 1
-            } else {
-                length[(i + 1) * width + j].max(length[i * width + j + 1])
-            };
-        }
+    // Where the other side differs so much in length alone, nothing needs to be tried.
+    if old.len().abs_diff(new.len()) > MOST_EDITS {
+        return None;
     }
-    let (mut i, mut j) = (0, 0);
-    while i < old.len() && j < new.len() {
-        if old[i] == new[j] {
-            kept_old[i] = true;
-            kept_new[j] = true;
-            i += 1;
-            j += 1;
-        } else if length[(i + 1) * width + j] >= length[i * width + j + 1] {
-            i += 1;
-        } else {
-            j += 1;
+    let at =
+        |diagonal: isize, edits: usize| usize::try_from(diagonal + isize::try_from(edits).unwrap_or(0)).unwrap_or(0);
+    // For each number of edits the furthest old line reached on each diagonal (old minus new), from -edits to edits.
+    let mut history: Vec<Vec<usize>> = Vec::new();
+    let mut found = None;
+    'edits: for edits in 0..=MOST_EDITS.min(old.len() + new.len()) {
+        let mut reach = vec![0_usize; 2 * edits + 1];
+        let span = isize::try_from(edits).ok()?;
+        for diagonal in (-span..=span).step_by(2) {
+            let mut x = match history.last() {
+                None => 0,
+                Some(before) => {
+                    let get = |diagonal: isize| before.get(at(diagonal, edits - 1)).copied().unwrap_or(0);
+                    if diagonal == -span || (diagonal != span && get(diagonal - 1) < get(diagonal + 1)) {
+                        get(diagonal + 1)
+                    } else {
+                        get(diagonal - 1) + 1
+                    }
+                }
+            };
+            let mut y = usize::try_from(isize::try_from(x).ok()? - diagonal).unwrap_or(usize::MAX);
+            while x < old.len() && y < new.len() && old[x] == new[y] {
+                x += 1;
+                y += 1;
+            }
+            reach[at(diagonal, edits)] = x;
+            if x >= old.len() && y >= new.len() {
+                found = Some(diagonal);
+                history.push(reach);
+                break 'edits;
+            }
         }
+        history.push(reach);
+    }
+    let mut diagonal = found?;
+    let mut x = old.len();
+    for edits in (0..history.len()).rev() {
+        let span = isize::try_from(edits).ok()?;
+        let (from_x, from_diagonal) = match edits.checked_sub(1).and_then(|before| history.get(before)) {
+            None => (0, 0),
+            Some(before) => {
+                let get = |diagonal: isize| before.get(at(diagonal, edits - 1)).copied().unwrap_or(0);
+                if diagonal == -span || (diagonal != span && get(diagonal - 1) < get(diagonal + 1)) {
+                    (get(diagonal + 1), diagonal + 1)
+                } else {
+                    (get(diagonal - 1), diagonal - 1)
+                }
+            }
+        };
+        // After the edit itself the path runs along equal lines.
+        let after_edit = match edits {
+            0 => 0,
+            _ if from_diagonal > diagonal => from_x,
+            _ => from_x + 1,
+        };
+        for line in after_edit..x {
+            let other = usize::try_from(isize::try_from(line).ok()? - diagonal).ok()?;
+            if let (Some(old), Some(new)) = (kept_old.get_mut(line), kept_new.get_mut(other)) {
+                (*old, *new) = (true, true);
+            }
+        }
+        (x, diagonal) = (from_x, from_diagonal);
     }
     Some((kept_old, kept_new))
 }
@@ -361,6 +402,61 @@ mod tests {
         let block = "- config-keys:\n    - c\n  description:\n    - \"y\"\n  pr-link: 3\n\n";
         let new = format!("- config-keys:\n    - a\n  pr-link: 1\n\n{block}{last}");
         assert_eq!(added(&old, &new), block);
+    }
+
+    #[test]
+    fn the_lines_that_stay_are_the_same_on_both_sides_and_as_many_as_possible() {
+        // A slow and obvious longest common subsequence to compare with.
+        fn longest(old: &[&str], new: &[&str]) -> usize {
+            let mut row = vec![0; new.len() + 1];
+            for a in old {
+                let mut diagonal = 0;
+                for (j, b) in new.iter().enumerate() {
+                    let above = row[j + 1];
+                    row[j + 1] = if a == b { diagonal + 1 } else { above.max(row[j]) };
+                    diagonal = above;
+                }
+            }
+            row[new.len()]
+        }
+        let mut state = 7_u64;
+        let mut next = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for _ in 0..2_000 {
+            let mut text = |most: u64| -> Vec<&str> {
+                (0..next(most))
+                    .map(|_| ["a\n", "b\n", "\n"][usize::try_from(next(3)).expect("small")])
+                    .collect()
+            };
+            let (old, new) = (text(12), text(12));
+            let diff = line_diff(&old, &new).expect("small");
+            let rest = |lines: &[&'static str], gone: &[usize]| -> Vec<&'static str> {
+                lines
+                    .iter()
+                    .enumerate()
+                    .filter(|(at, _)| !gone.contains(at))
+                    .map(|(_, line)| *line)
+                    .collect()
+            };
+            let stays = rest(&old, &diff.deleted);
+            assert_eq!(stays, rest(&new, &diff.added), "{old:?} {new:?}");
+            assert_eq!(stays.len(), longest(&old, &new), "{old:?} {new:?}");
+        }
+    }
+
+    #[test]
+    fn texts_that_have_little_in_common_are_given_up_in_bounded_time() {
+        let old: Vec<String> = (0..200_000).map(|i| format!("{i}\n")).collect();
+        let new: Vec<String> = (0..200_000).map(|i| format!("{}\n", i * 7 + 3)).collect();
+        let (old, new): (Vec<&str>, Vec<&str>) = (
+            old.iter().map(String::as_str).collect(),
+            new.iter().map(String::as_str).collect(),
+        );
+        assert_eq!(line_diff(&old, &new), None);
     }
 
     #[test]

@@ -80,7 +80,8 @@ fn fingerprints_are_those_of_the_repository() {
 
 #[test]
 fn evaluations_are_chosen_as_by_the_repository() {
-    let shown = |mode| -> Vec<(String, Vec<i64>, Option<i64>, Option<bool>)> {
+    type Shown = (String, Vec<i64>, Option<i64>, Option<bool>);
+    let shown = |mode| -> Vec<Shown> {
         sweep(mode)
             .iter()
             .map(|row| {
