@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use countersign_shell::{CommandKind, Environment, Files, Limits, ScriptCache, Setup, evaluate};
+use countersign_shell::{CommandKind, Environment, Evaluation, Files, Limits, PieceKind, ScriptCache, Setup, Value, evaluate};
 
 struct Dir(String);
 
@@ -16,10 +16,12 @@ impl Files for Dir {
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let mut environment = Environment { unknown_prefixes: vec!["SLURM_".into(), "SLURMD_".into()], ..Environment::default() };
-    let mut all = false;
+    let (mut all, mut json) = (false, false);
     for arg in &args[3..] {
         if arg == "-a" {
             all = true;
+        } else if arg == "-j" {
+            json = true;
         } else if let Some((name, value)) = arg.split_once('=') {
             environment.variables.insert(name.into(), value.into());
         } else {
@@ -29,6 +31,9 @@ fn main() {
     let setup = Setup { script: args[2].clone(), roots: vec!["/workspace".into()], environment, limits: Limits::default(), ..Setup::default() };
     let cache = ScriptCache::new(Limits::default());
     let evaluation = evaluate(&Dir(args[1].clone()), &cache, &setup);
+    if json {
+        return print_json(&evaluation);
+    }
     for command in &evaluation.commands {
         if !all && command.kind != CommandKind::External {
             continue;
@@ -58,4 +63,39 @@ fn main() {
         println!("note {:?} {} {}", d.note, evaluation.place(d.at), d.message);
     }
     println!("worlds {} truncated {:?} assumed unset {:?}", evaluation.worlds, evaluation.truncated, evaluation.assumed_unset);
+}
+
+fn value(value: &Value) -> serde_json::Value {
+    let piece = |p: &countersign_shell::Piece| match &p.kind {
+        PieceKind::Text(text) => serde_json::json!(["t", &**text]),
+        PieceKind::Unknown(unknown) => serde_json::json!(["u", &*unknown.name]),
+    };
+    serde_json::json!({"p": value.pieces().iter().map(piece).collect::<Vec<_>>(), "known": value.is_known()})
+}
+
+fn print_json(evaluation: &Evaluation) {
+    let command = |c: &countersign_shell::Command| {
+        let mut config = None;
+        for (index, word) in c.argv.iter().enumerate() {
+            if matches!(word.value.known().as_deref(), Some("--config" | "--extra_llm_api_options")) {
+                config = c.argv.get(index + 1).and_then(|w| c.file(&w.value)).map(|f| value(&f.content));
+            }
+        }
+        serde_json::json!({
+            "kind": format!("{:?}", c.kind),
+            "place": evaluation.place(c.span),
+            "argv": c.argv.iter().map(|w| value(&w.value)).collect::<Vec<_>>(),
+            "env": c.environment().iter().map(|(k, v)| (k.to_string(), value(v))).collect::<std::collections::BTreeMap<_, _>>(),
+            "config": config,
+            "path": c.path.iter().map(|l| format!("{}{}", if l.holds { "" } else { "NOT " }, l.text)).collect::<Vec<_>>(),
+        })
+    };
+    let json = serde_json::json!({
+        "commands": evaluation.commands.iter().map(command).collect::<Vec<_>>(),
+        "ends": evaluation.ends.iter().map(|e| format!("{} {:?}", evaluation.place(e.at), e.status)).collect::<Vec<_>>(),
+        "worlds": evaluation.worlds,
+        "truncated": evaluation.truncated,
+        "notes": evaluation.diagnostics.iter().map(|d| format!("{:?} {} {}", d.note, evaluation.place(d.at), d.message)).collect::<Vec<_>>(),
+    });
+    println!("{json}");
 }

@@ -240,9 +240,8 @@ impl World {
             && self.frames.len() == other.frames.len()
             && self.cwd.same(&other.cwd)
             && self.vars.same_by(&other.vars, |a, b| Arc::ptr_eq(a, b) || a == b)
-            && self.files.same_by(&other.files, |a, b| Arc::ptr_eq(a, b) || a.content.same(&b.content))
+            && self.same_known_files(other)
             && self.functions.same_by(&other.functions, Arc::ptr_eq)
-            && self.buffer.same(&other.buffer)
             && self.input.same(&other.input)
             && self.last_background == other.last_background
             && self.foreign == other.foreign
@@ -256,9 +255,17 @@ impl World {
             })
     }
 
+    /// Whether the files with any known text are the same. Logs and other outputs, of which nothing is known, do not
+    /// keep worlds apart.
+    pub(crate) fn same_known_files(&self, other: &World) -> bool {
+        same_known_files(&self.files, &other.files)
+    }
+
     /// Take the decision that a condition is true or false, with what follows from it.
     pub(crate) fn assume(&mut self, condition: &Condition, truth: bool) {
         let path = Arc::make_mut(&mut self.path);
+        // Asked again (in a loop): the last answer counts.
+        path.retain(|l| !l.same_question(&condition.literal));
         if path.len() >= MAX_PATH {
             path.remove(0);
         }
@@ -347,8 +354,29 @@ impl World {
         }
     }
 
+    /// Take in a world of the same state: what both share stays.
+    pub(crate) fn absorb(&mut self, other: &World, at: Span) {
+        let same = |a: &Arc<WrittenFile>, b: &Arc<WrittenFile>| Arc::ptr_eq(a, b) || a.content.same(&b.content);
+        for key in self.files.differing(&other.files, same) {
+            // Of unknown contents: whether and what it holds is not known now.
+            self.files.remove(&key);
+        }
+        if !self.buffer.same(&other.buffer) {
+            // Output that is being collected ends as one value with choices anyway.
+            self.buffer = choice("output", vec![self.buffer.clone(), other.buffer.clone()], Why::Output, at);
+        }
+        self.merge_path(other);
+    }
+
+    /// Forget the last decision when it answers one of these questions (the end of a loop says nothing).
+    pub(crate) fn forget_last(&mut self, questions: &[Literal]) {
+        if self.path.last().is_some_and(|l| questions.iter().any(|q| q.same_question(l))) {
+            Arc::make_mut(&mut self.path).pop();
+        }
+    }
+
     /// Keep what both paths share.
-    pub(crate) fn merge_path(&mut self, other: &World) {
+    fn merge_path(&mut self, other: &World) {
         if !Arc::ptr_eq(&self.path, &other.path) {
             let common: Vec<Arc<Literal>> =
                 self.path.iter().filter(|l| other.path.iter().any(|o| Arc::ptr_eq(l, o) || l == &o)).cloned().collect();
@@ -424,6 +452,18 @@ impl World {
         }
         self.merge_path(other);
     }
+}
+
+/// See [`World::same_known_files`].
+pub(crate) fn same_known_files(a: &PMap<Arc<WrittenFile>>, b: &PMap<Arc<WrittenFile>>) -> bool {
+    let same = |a: &Arc<WrittenFile>, b: &Arc<WrittenFile>| Arc::ptr_eq(a, b) || a.content.same(&b.content);
+    if a.same_by(b, same) {
+        return true;
+    }
+    let nothing_known = |f: Option<&Arc<WrittenFile>>| {
+        f.is_none_or(|f| f.content.pieces().iter().all(|p| matches!(p.kind, PieceKind::Unknown(_))))
+    };
+    a.differing(b, same).iter().all(|key| nothing_known(a.get(key)) && nothing_known(b.get(key)))
 }
 
 /// The status of two paths put together: unknown.

@@ -8,6 +8,9 @@ use crate::syntax::ast::{AndOr, Block, CaseEnd, CaseItem, Stmt, StmtKind, Word};
 use crate::value::{Shape, Span, Value, Why};
 use crate::world::{Condition, Flow, Refine, Sink, Source, Status, World, id_of};
 
+/// Worlds kept for the handler of the script's end.
+const MAX_EXITED: usize = 256;
+
 /// Worlds split by a condition.
 pub(super) struct Split {
     pub(super) yes: Vec<World>,
@@ -194,11 +197,8 @@ impl Evaluator<'_> {
         }
         self.end(&world, at);
         self.collect_files(&world);
-        let mut worlds = vec![world];
-        if worlds[0].exit_trap.is_some() {
-            self.subshells += 1;
-            self.run_exit_traps(&mut worlds);
-            self.subshells -= 1;
+        if world.exit_trap.is_some() && self.exited.len() < MAX_EXITED {
+            self.exited.push(world);
         }
         None
     }
@@ -428,6 +428,11 @@ impl Evaluator<'_> {
             self.subshells += 1;
             self.calls_open += 1;
             let mut children = run(self, vec![child]);
+            if children.iter().any(|c| c.exit_trap.is_some()) {
+                let outer = std::mem::take(&mut self.exited);
+                self.run_exit_traps(&mut children);
+                self.exited = outer;
+            }
             self.subshells -= 1;
             self.calls_open -= 1;
             if children.is_empty() {
@@ -467,12 +472,15 @@ impl Evaluator<'_> {
 
     fn pipeline(&mut self, stages: &[Stmt], worlds: Vec<World>, at: Span) -> Vec<World> {
         let outer_stage = self.pipe_stage;
-        let mut current: Vec<(World, Vec<Status>)> = worlds.into_iter().map(|w| (w, Vec::new())).collect();
+        let mut current: Vec<(World, Option<Status>)> = worlds.into_iter().map(|w| (w, None)).collect();
         let last = stages.len() - 1;
         // What each world had before the pipe: output target, collected text, input.
         for (index, stage) in stages.iter().enumerate() {
+            if self.stop {
+                break;
+            }
             let mut next = Vec::new();
-            for (world, statuses) in current {
+            for (world, failed) in current {
                 let (out, buffer, input, err) =
                     (world.out.clone(), world.buffer.clone(), world.input.clone(), world.err_to_out);
                 let mut entering = world;
@@ -486,8 +494,11 @@ impl Evaluator<'_> {
                 self.no_errexit -= 1;
                 self.pipe_stage = outer_stage;
                 for mut world in after {
-                    let mut statuses = statuses.clone();
-                    statuses.push(world.status.clone());
+                    // The first failing status from the right is all that `pipefail` needs.
+                    let mut failed = failed.clone();
+                    if world.pipefail && !matches!(world.status, Status::Known(0)) {
+                        failed = Some(world.status.clone());
+                    }
                     if index != last {
                         let piped = std::mem::replace(&mut world.buffer, buffer.clone());
                         world.out = out.clone();
@@ -496,16 +507,15 @@ impl Evaluator<'_> {
                     } else {
                         world.input = if stages.len() > 1 { Source::Unknown } else { input.clone() };
                     }
-                    next.push((world, statuses));
+                    next.push((world, failed));
                 }
             }
             current = next;
         }
         let mut after = Vec::with_capacity(current.len());
-        for (mut world, statuses) in current {
+        for (mut world, failed) in current {
             if world.pipefail {
-                let failed = statuses.iter().rev().find(|s| !matches!(s, Status::Known(0)));
-                world.status = failed.cloned().unwrap_or(Status::Known(0));
+                world.status = failed.unwrap_or(Status::Known(0));
             }
             after.push(world);
         }

@@ -120,6 +120,7 @@ impl Evaluator<'_> {
         mut head: impl FnMut(&mut Self, Vec<World>, Round) -> Split,
     ) -> Vec<World> {
         let entry = worlds.first().cloned();
+        let together = worlds.len();
         let mut active = worlds;
         // Ways out: by the head, by `break`, and further out.
         let (mut finished, mut broken, mut left) = (Vec::new(), Vec::new(), Vec::new());
@@ -134,8 +135,10 @@ impl Evaluator<'_> {
         while !active.is_empty() && !self.stop {
             let start = active.clone();
             let asked = if widened { Round::Later } else { Round::Number(round) };
-            let split = head(self, active, asked);
-            let decided_here = !split.forks.is_empty() || (!split.no.is_empty() && !split.yes.is_empty());
+            let mut split = head(self, active, asked);
+            let forks = std::mem::take(&mut split.forks);
+            split.no.iter_mut().for_each(|w| w.forget_last(&forks));
+            let decided_here = !forks.is_empty();
             finished.extend(split.no);
             left.extend(split.passed);
             let after = if split.yes.is_empty() { Vec::new() } else { self.block(body, split.yes) };
@@ -173,16 +176,16 @@ impl Evaluator<'_> {
                 finished.extend(next);
                 break;
             }
-            finished = self.settle(finished, at, self.limits.loop_exits, Why::Loop, false);
-            broken = self.settle(broken, at, self.limits.loop_exits, Why::Loop, false);
+            finished = self.settle(finished, at, self.limits.loop_exits.max(together), Why::Loop, false);
+            broken = self.settle(broken, at, self.limits.loop_exits.max(together), Why::Loop, false);
             if widened {
                 // What comes after a round with unknown values is that round again.
                 break;
             }
-            active = self.settle(next, at, self.limits.loop_exits.max(2), Why::Loop, false);
+            active = self.settle(next, at, self.limits.loop_exits.max(together), Why::Loop, false);
             let undecided = match kind {
-                Kind::Words => (went_out && !active.is_empty()) || active.len() > 1,
-                Kind::Condition => decided_here || (went_out && !active.is_empty()) || active.len() > 1,
+                Kind::Words => (went_out && !active.is_empty()) || active.len() > together,
+                Kind::Condition => decided_here || (went_out && !active.is_empty()) || active.len() > together,
             };
             open_rounds += usize::from(undecided);
             if kind == Kind::Condition {
@@ -203,7 +206,7 @@ impl Evaluator<'_> {
                 widened = true;
             }
         }
-        finished = self.settle(finished, at, self.limits.loop_exits, Why::Loop, false);
+        finished = self.settle(finished, at, self.limits.loop_exits.max(together), Why::Loop, false);
         finished.extend(broken);
         finished.extend(left);
         self.settle(finished, at, self.limits.worlds, Why::Joined, true)

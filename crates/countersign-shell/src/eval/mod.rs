@@ -144,6 +144,8 @@ pub(crate) struct Evaluator<'a> {
     pipe_stage: Option<u32>,
     /// Above zero where a failing command does not end a script under `set -e`.
     no_errexit: usize,
+    /// Worlds that left the script before its end and have a handler to run.
+    exited: Vec<World>,
     /// Status of the last command substitution, for assignments.
     substituted: Option<Status>,
 }
@@ -171,6 +173,7 @@ impl<'a> Evaluator<'a> {
             background: 0,
             pipe_stage: None,
             no_errexit: 0,
+            exited: Vec::new(),
             substituted: None,
         }
     }
@@ -242,20 +245,40 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// The handlers for the script's end: once for each handler, on the worlds put together that end with it.
     fn run_exit_traps(&mut self, worlds: &mut Vec<World>) {
-        if worlds.iter().all(|w| w.exit_trap.is_none()) {
+        let exited = std::mem::take(&mut self.exited);
+        if exited.is_empty() && worlds.iter().all(|w| w.exit_trap.is_none()) {
             return;
         }
+        let at = Span { file: self.file, line: 0, col: 0 };
+        let mut handlers: Vec<(Value, Vec<World>)> = Vec::new();
         let mut after = Vec::new();
-        for mut world in std::mem::take(worlds) {
+        for (mut world, ends_here) in std::mem::take(worlds).into_iter().map(|w| (w, true)).chain(exited.into_iter().map(|w| (w, false))) {
             match world.exit_trap.take() {
                 Some(text) if !text.is_empty() => {
-                    world.flow = Flow::Normal;
-                    let at = Span { file: self.file, line: 0, col: 0 };
-                    after.extend(self.eval_text(world, &text, at));
+                    let mut copy = world.clone();
+                    copy.flow = Flow::Normal;
+                    match handlers.iter_mut().find(|(t, _)| *t == text) {
+                        Some((_, list)) => list.push(copy),
+                        None => handlers.push((text, vec![copy])),
+                    }
                 }
-                _ => after.push(world),
+                _ => {}
             }
+            if ends_here {
+                after.push(world);
+            }
+        }
+        for (text, list) in handlers {
+            let mut list = self.settle(list, at, self.limits.worlds, Why::Joined, false);
+            let Some(mut joined) = list.pop() else { continue };
+            for world in &list {
+                joined.join(world, Why::Joined, at);
+            }
+            self.subshells += 1;
+            self.eval_text(joined, &text, at);
+            self.subshells -= 1;
         }
         *worlds = after;
     }
@@ -427,9 +450,13 @@ impl<'a> Evaluator<'a> {
             Status::Known(code) => Some(code),
             Status::Unknown(..) => None,
         };
-        let same = |e: &End| e.at == at && e.status == status && e.path == world.path && e.calls == self.calls;
-        if !self.out.ends.iter().any(same) {
-            self.out.ends.push(End { status, at, path: world.path.clone(), calls: self.calls.clone() });
+        let calls = &self.calls;
+        match self.out.ends.iter_mut().find(|e| e.at == at && e.status == status && e.calls == *calls) {
+            Some(known) => {
+                let common = known.path.iter().filter(|l| world.path.contains(l)).cloned().collect();
+                known.path = Arc::new(common);
+            }
+            None => self.out.ends.push(End { status, at, path: world.path.clone(), calls: calls.clone() }),
         }
     }
 
@@ -440,12 +467,13 @@ impl<'a> Evaluator<'a> {
         }
         let mut kept: Vec<World> = Vec::with_capacity(worlds.len());
         for world in worlds.drain(..) {
+            self.steps += kept.len();
             match kept.iter_mut().find(|k| k.same_state(&world, with_status)) {
                 Some(known) => {
                     if !known.status.same(&world.status) {
                         known.status = crate::world::joined_status(at);
                     }
-                    known.merge_path(&world);
+                    known.absorb(&world, at);
                 }
                 None => kept.push(world),
             }
@@ -482,8 +510,7 @@ impl<'a> Evaluator<'a> {
 }
 
 fn same_environment(a: &Command, b: &Command) -> bool {
-    let files = a.files.same_by(&b.files, |x, y| Arc::ptr_eq(x, y) || x.content.same(&y.content));
-    files
+    crate::world::same_known_files(&a.files, &b.files)
         && (a.vars.same_by(&b.vars, |x, y| Arc::ptr_eq(x, y) || x == y)
             || {
                 let exported = |c: &'_ Command| -> Vec<(Arc<str>, Arc<Var>)> {

@@ -181,12 +181,22 @@ impl Evaluator<'_> {
 
     fn child_text(&mut self, world: World, text: &Value, arguments: Vec<Word>, assignments: &[(Arc<str>, Word)], at: Span) -> Vec<World> {
         let frames = world.frames.clone();
-        let positional: Vec<Word> = arguments.into_iter().skip(1).collect();
+        // `bash -c text name arguments…`: the word after the text is `$0`.
+        let name: Arc<str> = arguments.first().map_or_else(|| "bash".into(), |w| w.value.display().into());
+        let positional: Arc<Vec<Word>> = Arc::new(arguments.into_iter().skip(1).collect());
         self.subshell(vec![world], at, |e, worlds| {
             let mut after = Vec::new();
             for mut world in worlds {
                 child_process(&mut world);
-                world.set_positional(positional.clone());
+                world.frames.push(Arc::new(crate::world::Frame {
+                    kind: crate::world::FrameKind::Script,
+                    name: name.clone(),
+                    script: e.script.clone(),
+                    file: e.file,
+                    positional: positional.clone(),
+                    locals: Vec::new(),
+                    called_at: at,
+                }));
                 for (name, word) in assignments {
                     let var = crate::world::Var::scalar(word.value.clone(), true);
                     world.vars.insert(name.clone(), Arc::new(var));

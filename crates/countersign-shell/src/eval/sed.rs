@@ -363,20 +363,7 @@ impl<'c> Awk<'c> {
             }
             let formats = self.word("printf");
             if formats || self.word("print") {
-                let bracket = self.eat("(") ;
-                let mut cells = Vec::new();
-                if !self.ends() {
-                    cells.push(self.expression()?);
-                    while self.eat(",") {
-                        cells.push(self.expression()?);
-                    }
-                }
-                if bracket && !self.eat(")") {
-                    return None;
-                }
-                if !self.ends() {
-                    return None;
-                }
+                let cells = self.list()?;
                 if formats {
                     let (format, arguments) = cells.split_first()?;
                     out.push_str(&awk_format(&format.text(), arguments)?);
@@ -399,6 +386,35 @@ impl<'c> Awk<'c> {
                 return None;
             }
         }
+    }
+
+    /// The operands of `print` and `printf`, with or without brackets around all of them.
+    fn list(&mut self) -> Option<Vec<Cell>> {
+        let start = self.rest;
+        for bracket in [true, false] {
+            self.rest = start;
+            if bracket && !self.eat("(") {
+                continue;
+            }
+            let mut cells = Vec::new();
+            let mut read = true;
+            if !self.ends() {
+                loop {
+                    match self.expression() {
+                        Some(cell) => cells.push(cell),
+                        None => read = false,
+                    }
+                    if !read || !self.eat(",") {
+                        break;
+                    }
+                }
+            }
+            if read && (!bracket || self.eat(")")) && self.ends() {
+                return Some(cells);
+            }
+            self.depth = 0;
+        }
+        None
     }
 
     fn blanks(&mut self) {

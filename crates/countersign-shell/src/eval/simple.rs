@@ -118,9 +118,33 @@ impl Evaluator<'_> {
             self.record_invocation(&world, &invocation, CommandKind::Function);
             return self.call(world, &function, invocation);
         }
+        if invocation.assignments.is_empty() {
+            return match self.builtin(&name, world, &invocation) {
+                Ok(after) => after,
+                Err(world) => self.program(world, &name, invocation),
+            };
+        }
+        // Variables in front of a builtin (`IFS=, read …`) hold only while it runs.
+        let before = world.clone();
+        for (name, word) in &invocation.assignments {
+            let var = crate::world::Var::scalar(word.value.clone(), true);
+            world.vars.insert(name.clone(), Arc::new(var));
+        }
         match self.builtin(&name, world, &invocation) {
-            Ok(after) => after,
-            Err(world) => self.program(world, &name, invocation),
+            Ok(mut after) => {
+                for world in &mut after {
+                    for (name, _) in &invocation.assignments {
+                        match before.vars.get(name) {
+                            Some(var) => world.vars.insert(name.clone(), var.clone()),
+                            None => {
+                                world.vars.remove(name);
+                            }
+                        }
+                    }
+                }
+                after
+            }
+            Err(_) => self.program(before, &name, invocation),
         }
     }
 
@@ -356,7 +380,9 @@ impl Evaluator<'_> {
             let mut after = e.block(&script.body, worlds);
             e.pipe_stage = stage;
             e.no_errexit = suppressed;
+            let outer = std::mem::take(&mut e.exited);
             e.run_exit_traps(&mut after);
+            e.exited = outer;
             e.leave_call(saved);
             for world in &mut after {
                 world.frames.clone_from(&frames);

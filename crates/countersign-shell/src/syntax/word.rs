@@ -571,7 +571,18 @@ impl Parser<'_> {
             while self.pos < end && !self.fatal {
                 match self.peek() {
                     Some(b'"') => self.pos += 1,
-                    _ => self.quoted_piece(&mut parts, false),
+                    Some(b'$' | b'`' | b'\\' | b'\n' | 0xEE) => self.quoted_piece(&mut parts, false),
+                    _ => {
+                        let start = self.pos;
+                        let plain = |b: &u8| !matches!(b, b'"' | b'$' | b'`' | b'\\' | b'\n' | 0xEE);
+                        let run = self.bytes[start..end].iter().take_while(|b| plain(b)).count();
+                        self.pos = start + run.max(1);
+                        while !self.text.is_char_boundary(self.pos) {
+                            self.pos += 1;
+                        }
+                        let text = &self.text[start..self.pos];
+                        parts.text(self, text, true, start);
+                    }
                 }
             }
             self.leave();

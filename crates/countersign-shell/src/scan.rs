@@ -1,0 +1,643 @@
+//! Every command of a script, reachable or not: for checks that look at what a file contains (engine patches that
+//! survive in a touched file, issue 4), with here-documents and what variables of the file can stand for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::eval::paths;
+use crate::syntax::ast::{
+    Arg, Assign, AssignValue, Block, Cond, Param, ParamName, ParamOp, Part, PartKind, Redir, Simple, Stmt, StmtKind, Word,
+};
+use crate::syntax::{Pos, RedirectOp, Script};
+
+/// A word as written, with what it can stand for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawWord {
+    /// The texts it can be when the file's own assignments are put in, wherever they stand; parts that are not
+    /// known are written `${name}` or `$(command)`. Never empty.
+    pub texts: Vec<String>,
+    /// True when no part of any text is unknown.
+    pub known: bool,
+    /// Where it is written.
+    pub at: Pos,
+}
+
+/// A redirection as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawRedirect {
+    /// Descriptor, when written.
+    pub fd: Option<u32>,
+    /// Operator.
+    pub op: RedirectOp,
+    /// Target or delimiter.
+    pub target: RawWord,
+}
+
+/// A here-document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawHereDoc {
+    /// Its text as written.
+    pub text: Arc<str>,
+    /// Its text with variables of the file put in, when it is expanded by the shell.
+    pub resolved: String,
+    /// True when the delimiter was quoted: the text is taken as it stands.
+    pub quoted: bool,
+    /// First line of the text.
+    pub first_line: u32,
+    /// Line of the closing delimiter.
+    pub last_line: u32,
+}
+
+/// A command of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawCommand {
+    /// Name and arguments.
+    pub argv: Vec<RawWord>,
+    /// Assignments in front of it; for a pure assignment the only content.
+    pub assignments: Vec<(Arc<str>, RawWord)>,
+    /// Redirections, its own and those of the commands around it.
+    pub redirects: Vec<RawRedirect>,
+    /// Its here-documents and here-strings.
+    pub heredocs: Vec<RawHereDoc>,
+    /// The function it stands in.
+    pub function: Option<Arc<str>>,
+    /// Where it begins.
+    pub at: Pos,
+    /// Last line, here-documents included.
+    pub end_line: u32,
+    /// Commands of the same pipeline that stand in front of it.
+    pub pipe_stage: Option<u32>,
+    /// True inside `$(…)`, `<(…)` or text given to `bash -c` or `eval`.
+    pub nested: bool,
+}
+
+impl RawCommand {
+    /// The name when it is one known text.
+    pub fn name(&self) -> Option<&str> {
+        match self.argv.first()?.texts.as_slice() {
+            [text] if self.argv[0].known => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The command line for people.
+    pub fn display(&self) -> String {
+        let mut out: Vec<String> = self.assignments.iter().map(|(n, w)| format!("{n}={}", w.texts[0])).collect();
+        out.extend(self.argv.iter().map(|w| w.texts[0].clone()));
+        out.join(" ")
+    }
+}
+
+/// All commands of a text, in file order. `path` serves `$0` and `$(dirname "$0")`.
+pub fn scan(path: &str, text: &str, limits: &crate::Limits) -> Vec<RawCommand> {
+    scan_script(&Script::parse(path, text, limits))
+}
+
+/// All commands of a parsed script, in file order.
+pub fn scan_script(script: &Script) -> Vec<RawCommand> {
+    let mut scanner = Scanner {
+        script,
+        assigned: BTreeMap::new(),
+        out: Vec::new(),
+        function: None,
+        redirects: Vec::new(),
+        pipe_stage: None,
+        nested: 0,
+        texts: 0,
+    };
+    scanner.collect_block(&script.body);
+    scanner.block(&script.body);
+    scanner.out
+}
+
+/// Commands kept for one file.
+const MAX_COMMANDS: usize = 20_000;
+
+/// Texts one word may stand for.
+const MAX_TEXTS: usize = 8;
+
+/// Bytes of one text.
+const MAX_TEXT: usize = 16 * 1024;
+
+/// Assignments to one name that are looked at.
+const MAX_ASSIGNMENTS: usize = 16;
+
+/// Assignments followed from one word.
+const MAX_DEPTH: usize = 6;
+
+/// Texts built in one scan.
+const MAX_WORK: usize = 200_000;
+
+enum Assigned<'s> {
+    Word(&'s Word),
+    Array(Vec<&'s Word>),
+}
+
+struct Scanner<'s> {
+    script: &'s Script,
+    assigned: BTreeMap<&'s str, Vec<Assigned<'s>>>,
+    out: Vec<RawCommand>,
+    function: Option<Arc<str>>,
+    redirects: Vec<&'s Redir>,
+    pipe_stage: Option<u32>,
+    nested: usize,
+    texts: usize,
+}
+
+impl<'s> Scanner<'s> {
+    // First pass: assignments, wherever they stand.
+
+    fn collect_block(&mut self, block: &'s Block) {
+        block.stmts.iter().for_each(|s| self.collect(s));
+    }
+
+    fn collect(&mut self, stmt: &'s Stmt) {
+        match &stmt.kind {
+            StmtKind::Simple(simple) => {
+                simple.assigns.iter().for_each(|a| self.collect_assign(a));
+                for arg in &simple.words {
+                    match arg {
+                        Arg::Assign(assign) => self.collect_assign(assign),
+                        Arg::Word(word) => self.collect_word(word),
+                    }
+                }
+            }
+            StmtKind::For { name, words, body } => {
+                for word in words.iter().flatten() {
+                    self.put(name, Assigned::Word(word));
+                    self.collect_word(word);
+                }
+                self.collect_block(body);
+            }
+            StmtKind::Pipeline(list) => list.iter().for_each(|s| self.collect(s)),
+            StmtKind::Not(inner) | StmtKind::Redirected(inner, _) => self.collect(inner),
+            StmtKind::AndOr(first, rest) => {
+                self.collect(first);
+                rest.iter().for_each(|(_, s)| self.collect(s));
+            }
+            StmtKind::Group(body) | StmtKind::Subshell(body) | StmtKind::CFor { body, .. } => self.collect_block(body),
+            StmtKind::If { arms, otherwise } => {
+                for (cond, body) in arms {
+                    self.collect_block(cond);
+                    self.collect_block(body);
+                }
+                otherwise.iter().for_each(|b| self.collect_block(b));
+            }
+            StmtKind::Case { items, .. } => items.iter().for_each(|i| self.collect_block(&i.body)),
+            StmtKind::While { cond, body, .. } => {
+                self.collect_block(cond);
+                self.collect_block(body);
+            }
+            StmtKind::Function { body, .. } => self.collect(body),
+            StmtKind::Test(_) | StmtKind::Arith(_) => {}
+        }
+    }
+
+    fn collect_word(&mut self, word: &'s Word) {
+        for part in &word.parts {
+            if let PartKind::Param(param) = &part.kind
+                && let (ParamName::Var(name), ParamOp::Assign(_, value)) = (&param.name, &param.op)
+            {
+                self.put(name, Assigned::Word(value));
+            }
+        }
+    }
+
+    fn collect_assign(&mut self, assign: &'s Assign) {
+        match &assign.value {
+            AssignValue::Scalar(word) => {
+                self.put(&assign.name, Assigned::Word(word));
+                self.collect_word(word);
+            }
+            AssignValue::Array(items) => {
+                self.put(&assign.name, Assigned::Array(items.iter().map(|i| &i.value).collect()));
+            }
+        }
+    }
+
+    fn put(&mut self, name: &'s str, value: Assigned<'s>) {
+        let list = self.assigned.entry(name).or_default();
+        if list.len() < MAX_ASSIGNMENTS {
+            list.push(value);
+        }
+    }
+
+    // Second pass: commands.
+
+    fn block(&mut self, block: &'s Block) {
+        for stmt in &block.stmts {
+            self.stmt(stmt);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &'s Stmt) {
+        match &stmt.kind {
+            StmtKind::Simple(simple) => self.simple(simple, stmt),
+            StmtKind::Pipeline(stages) => {
+                let outer = self.pipe_stage;
+                for (index, stage) in stages.iter().enumerate() {
+                    self.pipe_stage = Some(index as u32);
+                    self.stmt(stage);
+                }
+                self.pipe_stage = outer;
+            }
+            StmtKind::Not(inner) => self.stmt(inner),
+            StmtKind::Redirected(inner, redirs) => {
+                let before = self.redirects.len();
+                self.redirects.extend(redirs);
+                redirs.iter().for_each(|r| self.inside(&r.target));
+                self.stmt(inner);
+                self.redirects.truncate(before);
+            }
+            StmtKind::AndOr(first, rest) => {
+                self.stmt(first);
+                rest.iter().for_each(|(_, s)| self.stmt(s));
+            }
+            StmtKind::Group(body) | StmtKind::Subshell(body) => self.block(body),
+            StmtKind::CFor { init, cond, step, body } => {
+                [init, cond, step].into_iter().for_each(|w| self.inside(w));
+                self.block(body);
+            }
+            StmtKind::If { arms, otherwise } => {
+                for (cond, body) in arms {
+                    self.block(cond);
+                    self.block(body);
+                }
+                otherwise.iter().for_each(|b| self.block(b));
+            }
+            StmtKind::Case { subject, items } => {
+                self.inside(subject);
+                for item in items {
+                    item.patterns.iter().for_each(|p| self.inside(p));
+                    self.block(&item.body);
+                }
+            }
+            StmtKind::For { words, body, .. } => {
+                words.iter().flatten().for_each(|w| self.inside(w));
+                self.block(body);
+            }
+            StmtKind::While { cond, body, .. } => {
+                self.block(cond);
+                self.block(body);
+            }
+            StmtKind::Function { name, body } => {
+                let outer = self.function.replace(name.clone());
+                self.stmt(body);
+                self.function = outer;
+            }
+            StmtKind::Test(cond) => self.cond(cond),
+            StmtKind::Arith(word) => self.inside(word),
+        }
+    }
+
+    fn cond(&mut self, cond: &'s Cond) {
+        match cond {
+            Cond::Unary(_, word) | Cond::NonEmpty(word) => self.inside(word),
+            Cond::Binary(_, a, b) => {
+                self.inside(a);
+                self.inside(b);
+            }
+            Cond::Not(inner) => self.cond(inner),
+            Cond::And(list) | Cond::Or(list) => list.iter().for_each(|c| self.cond(c)),
+        }
+    }
+
+    /// Commands inside the expansions of a word.
+    fn inside(&mut self, word: &'s Word) {
+        for part in &word.parts {
+            match &part.kind {
+                PartKind::Command(body, _) | PartKind::Process(body, _, _) => {
+                    let stage = self.pipe_stage.take();
+                    self.nested += 1;
+                    self.block(body);
+                    self.nested -= 1;
+                    self.pipe_stage = stage;
+                }
+                PartKind::Arith(word, _) => self.inside(word),
+                PartKind::Param(param) => match &param.op {
+                    ParamOp::Default(_, w)
+                    | ParamOp::Assign(_, w)
+                    | ParamOp::Alternative(_, w)
+                    | ParamOp::Error(_, w)
+                    | ParamOp::RemovePrefix(_, w)
+                    | ParamOp::RemoveSuffix(_, w)
+                    | ParamOp::Case(_, _, w) => self.inside(w),
+                    ParamOp::Replace(_, a, b) => {
+                        self.inside(a);
+                        self.inside(b);
+                    }
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+    }
+
+    fn simple(&mut self, simple: &'s Simple, stmt: &'s Stmt) {
+        if self.out.len() >= MAX_COMMANDS {
+            return;
+        }
+        let mut argv = Vec::new();
+        for arg in &simple.words {
+            match arg {
+                Arg::Word(word) => {
+                    self.inside(word);
+                    argv.extend(self.words(word));
+                }
+                Arg::Assign(assign) => {
+                    self.inside_assign(assign);
+                    let mut word = self.assign_word(assign);
+                    word.texts.iter_mut().for_each(|t| *t = format!("{}={t}", assign.name));
+                    argv.push(word);
+                }
+            }
+        }
+        let mut assignments = Vec::new();
+        for assign in &simple.assigns {
+            self.inside_assign(assign);
+            assignments.push((assign.name.clone(), self.assign_word(assign)));
+        }
+        let own = &simple.redirs;
+        own.iter().for_each(|r| self.inside(&r.target));
+        let mut redirects = Vec::new();
+        let mut heredocs = Vec::new();
+        let mut end_line = stmt.end_line;
+        let around = self.redirects.clone();
+        for redir in own.iter().chain(around) {
+            redirects.push(RawRedirect { fd: redir.fd, op: redir.op, target: self.word(&redir.target) });
+            if redir.op == RedirectOp::HereString {
+                let word = self.word(&redir.target);
+                heredocs.push(RawHereDoc {
+                    text: word.texts[0].as_str().into(),
+                    resolved: word.texts[0].clone(),
+                    quoted: false,
+                    first_line: redir.at.line,
+                    last_line: redir.at.line,
+                });
+            }
+            if let Some(doc) = redir.heredoc.and_then(|i| self.script.heredocs.get(i)) {
+                let resolved = if doc.quoted { doc.raw.to_string() } else { self.word(&doc.body).texts[0].clone() };
+                heredocs.push(RawHereDoc {
+                    text: doc.raw.clone(),
+                    resolved,
+                    quoted: doc.quoted,
+                    first_line: doc.first_line,
+                    last_line: doc.last_line,
+                });
+                end_line = end_line.max(doc.last_line);
+                self.inside(&doc.body);
+            }
+        }
+        let command = RawCommand {
+            argv,
+            assignments,
+            redirects,
+            heredocs,
+            function: self.function.clone(),
+            at: stmt.at,
+            end_line,
+            pipe_stage: self.pipe_stage,
+            nested: self.nested > 0,
+        };
+        let inner = inner_text(&command);
+        self.out.push(command);
+        if let Some((text, at)) = inner
+            && self.nested < 4
+        {
+            self.nested_text(&text, at);
+        }
+    }
+
+    /// Commands of a text given to a shell.
+    fn nested_text(&mut self, text: &str, at: Pos) {
+        let script = Script::parse_with(&self.script.path, text, &crate::Limits::default(), at, Vec::new());
+        let mut scanner = Scanner {
+            script: &script,
+            assigned: BTreeMap::new(),
+            out: Vec::new(),
+            function: self.function.clone(),
+            redirects: Vec::new(),
+            pipe_stage: None,
+            nested: self.nested + 1,
+            texts: self.texts,
+        };
+        scanner.collect_block(&script.body);
+        scanner.block(&script.body);
+        let (found, texts) = (scanner.out, scanner.texts);
+        self.texts = texts;
+        self.out.extend(found);
+    }
+
+    fn inside_assign(&mut self, assign: &'s Assign) {
+        match &assign.value {
+            AssignValue::Scalar(word) => self.inside(word),
+            AssignValue::Array(items) => items.iter().for_each(|i| self.inside(&i.value)),
+        }
+    }
+
+    fn assign_word(&mut self, assign: &'s Assign) -> RawWord {
+        match &assign.value {
+            AssignValue::Scalar(word) => self.word(word),
+            AssignValue::Array(items) => {
+                let words: Vec<RawWord> = items.iter().map(|i| self.word(&i.value)).collect();
+                let text: Vec<&str> = words.iter().map(|w| w.texts[0].as_str()).collect();
+                RawWord {
+                    texts: vec![cut(format!("({})", text.join(" ")))],
+                    known: words.iter().all(|w| w.known),
+                    at: assign.at,
+                }
+            }
+        }
+    }
+
+    /// The words one word becomes: an array that the file fills is put in.
+    fn words(&mut self, word: &'s Word) -> Vec<RawWord> {
+        if let [Part { kind: PartKind::Param(param), .. }] = word.parts.as_slice()
+            && let ParamName::Var(name) = &param.name
+            && matches!(param.op, ParamOp::None | ParamOp::Alternative(..))
+            && matches!(param.index, Some(crate::syntax::ast::Index::All | crate::syntax::ast::Index::Star))
+        {
+            let mut items = Vec::new();
+            for assigned in self.assigned.get(&**name).into_iter().flatten() {
+                match assigned {
+                    Assigned::Array(words) => items.extend(words.iter().copied()),
+                    Assigned::Word(word) => items.push(word),
+                }
+            }
+            if !items.is_empty() && items.len() < 2048 {
+                return items.into_iter().map(|w| self.word(w)).collect();
+            }
+        }
+        vec![self.word(word)]
+    }
+
+    fn word(&mut self, word: &Word) -> RawWord {
+        let (mut texts, known) = self.resolve(word, 0);
+        if texts.is_empty() {
+            texts.push(String::new());
+        }
+        RawWord { texts, known, at: word.at }
+    }
+
+    fn resolve(&mut self, word: &Word, depth: usize) -> (Vec<String>, bool) {
+        let mut texts = vec![String::new()];
+        let mut known = true;
+        for part in &word.parts {
+            let (choices, sure) = self.part(part, depth);
+            known &= sure;
+            self.texts += texts.len() * choices.len();
+            if choices.len() == 1 {
+                texts.iter_mut().for_each(|t| t.push_str(&choices[0]));
+            } else {
+                texts = texts.iter().flat_map(|t| choices.iter().map(move |c| format!("{t}{c}"))).collect();
+                known &= texts.len() <= MAX_TEXTS;
+                texts.truncate(MAX_TEXTS);
+            }
+            if texts.iter().any(|t| t.len() > MAX_TEXT) {
+                texts = texts.into_iter().map(cut).collect();
+                known = false;
+            }
+        }
+        (texts, known)
+    }
+
+    fn part(&mut self, part: &Part, depth: usize) -> (Vec<String>, bool) {
+        match &part.kind {
+            PartKind::Lit(text) => (vec![text.to_string()], true),
+            PartKind::Tilde(user) => (vec![format!("~{user}")], true),
+            PartKind::Command(body, text) => match self.directory(body) {
+                Some(dir) => (vec![dir], true),
+                None => (vec![text.to_string()], false),
+            },
+            PartKind::Process(_, _, text) | PartKind::Arith(_, text) => (vec![text.to_string()], false),
+            PartKind::Hole(_) => (vec!["…".into()], false),
+            PartKind::Param(param) => self.param(param, depth),
+        }
+    }
+
+    /// `$(dirname "$0")`, `$(cd "$(dirname "$0")" && pwd)`: where the script lies.
+    fn directory(&self, body: &Block) -> Option<String> {
+        let stmt = body.stmts.first().filter(|_| body.stmts.len() == 1)?;
+        let simple = |stmt: &Stmt, name: &str| match &stmt.kind {
+            StmtKind::Simple(simple) => match simple.words.as_slice() {
+                [Arg::Word(first), Arg::Word(last)] if first.literal().as_deref() == Some(name) => Some(last.clone()),
+                [Arg::Word(first), _, Arg::Word(last)] if first.literal().as_deref() == Some(name) => Some(last.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let StmtKind::AndOr(first, rest) = &stmt.kind
+            && let [(_, last)] = rest.as_slice()
+            && is_pwd(last)
+            && let Some(target) = simple(first, "cd")
+        {
+            let mut out = String::new();
+            for part in &target.parts {
+                match &part.kind {
+                    PartKind::Lit(text) => out.push_str(text),
+                    PartKind::Command(body, _) => out.push_str(&self.directory(body)?),
+                    _ => return None,
+                }
+            }
+            return Some(paths::normal(&out));
+        }
+        let target = simple(stmt, "dirname")?;
+        let [Part { kind: PartKind::Param(param), .. }] = target.parts.as_slice() else { return None };
+        let own = match &param.name {
+            ParamName::Positional(0) => true,
+            ParamName::Var(name) => &**name == "BASH_SOURCE",
+            _ => false,
+        };
+        own.then(|| paths::dirname(&self.script.path))
+    }
+
+    fn param(&mut self, param: &Param, depth: usize) -> (Vec<String>, bool) {
+        let shown = |p: &Param| match &p.name {
+            ParamName::Var(name) if matches!(p.op, ParamOp::None) && p.index.is_none() => format!("${{{name}}}"),
+            _ => p.text.to_string(),
+        };
+        if param.name == ParamName::Positional(0) && matches!(param.op, ParamOp::None) {
+            return (vec![self.script.path.to_string()], true);
+        }
+        let ParamName::Var(name) = &param.name else { return (vec![shown(param)], false) };
+        if depth >= MAX_DEPTH || self.texts > MAX_WORK || param.indirect {
+            return (vec![shown(param)], false);
+        }
+        let plain = matches!(param.op, ParamOp::None | ParamOp::Default(..) | ParamOp::Assign(..) | ParamOp::Error(..));
+        if !plain {
+            return (vec![shown(param)], false);
+        }
+        let mut sources: Vec<&Word> = Vec::new();
+        let mut arrays = Vec::new();
+        for assigned in self.assigned.get(&**name).into_iter().flatten() {
+            match assigned {
+                Assigned::Word(word) => sources.push(word),
+                Assigned::Array(words) => arrays.push(words.clone()),
+            }
+        }
+        let mut texts: Vec<String> = Vec::new();
+        let mut known = true;
+        let default = match &param.op {
+            ParamOp::Default(_, word) | ParamOp::Assign(_, word) => Some(word),
+            _ => None,
+        };
+        for word in sources.into_iter().chain(default) {
+            let (more, sure) = self.resolve(word, depth + 1);
+            known &= sure;
+            texts.extend(more);
+        }
+        for words in arrays {
+            let row: Vec<String> = words.iter().take(256).map(|w| self.resolve(w, depth + 1).0.swap_remove(0)).collect();
+            texts.push(row.join(" "));
+        }
+        if texts.is_empty() {
+            return (vec![shown(param)], false);
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        texts.retain(|t| seen.insert(t.clone()));
+        known &= texts.len() <= MAX_TEXTS;
+        texts.truncate(MAX_TEXTS);
+        (texts, known)
+    }
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > MAX_TEXT {
+        let mut end = MAX_TEXT;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+    }
+    text
+}
+
+/// The text that a shell command runs, when it is given as one word.
+fn inner_text(command: &RawCommand) -> Option<(String, Pos)> {
+    let name = command.name()?;
+    let base = name.rsplit('/').next().unwrap_or(name);
+    let wrapped = command.argv.iter().position(|w| {
+        let text = w.texts[0].rsplit('/').next().unwrap_or("");
+        matches!(text, "bash" | "sh" | "zsh")
+    });
+    if base == "eval" {
+        let texts: Vec<&str> = command.argv[1..].iter().map(|w| w.texts[0].as_str()).collect();
+        return Some((texts.join(" "), command.argv.get(1)?.at));
+    }
+    let shell = wrapped?;
+    let flag = command.argv.iter().skip(shell + 1).position(|w| {
+        let text = &w.texts[0];
+        text.starts_with('-') && !text.starts_with("--") && text.ends_with('c')
+    })?;
+    let word = command.argv.get(shell + 1 + flag + 1)?;
+    Some((word.texts[0].clone(), word.at))
+}
+
+fn is_pwd(stmt: &Stmt) -> bool {
+    match &stmt.kind {
+        StmtKind::Simple(simple) => {
+            matches!(simple.words.first(), Some(Arg::Word(word)) if word.literal().as_deref() == Some("pwd"))
+        }
+        _ => false,
+    }
+}
