@@ -139,7 +139,8 @@ impl Source {
 pub(crate) struct Frame {
     pub(crate) kind: FrameKind,
     pub(crate) name: Arc<str>,
-    pub(crate) script: Arc<Script>,
+    /// The file its code stands in, as called or sourced.
+    pub(crate) source: Arc<str>,
     pub(crate) file: u32,
     pub(crate) positional: Arc<Vec<Word>>,
     pub(crate) locals: Vec<(Arc<str>, Option<Arc<Var>>)>,
@@ -167,6 +168,8 @@ pub(crate) enum Flow {
 #[derive(Debug)]
 pub(crate) struct Function {
     pub(crate) name: Arc<str>,
+    /// The file of its definition as it was called or sourced (`BASH_SOURCE`).
+    pub(crate) source: Arc<str>,
     pub(crate) body: Arc<Stmt>,
     pub(crate) script: Arc<Script>,
     pub(crate) file: u32,

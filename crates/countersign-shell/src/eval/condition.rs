@@ -335,7 +335,7 @@ impl Evaluator<'_> {
                 return Answer::Known(first);
             }
         }
-        let text = format!("\"{}\" {op} \"{}\"", short(&left.0.display()), short(&right.0.display()));
+        let text = format!("{} {op} {}", operand(left.0), operand(right.0));
         let mut question = self.ask(text, &[left.0, right.0], true);
         for side in [&left, &right] {
             if let Num::Unknown(names) = &side.1 {
@@ -516,6 +516,14 @@ fn binary_operator(words: &[Word], at: usize) -> bool {
         ["=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
     at + 1 < words.len()
         && words.get(at).and_then(|w| w.value.known()).is_some_and(|t| OPERATORS.contains(&t.as_ref()))
+}
+
+/// An operand for people: quoted unless it is plain text.
+fn operand(value: &Value) -> String {
+    match value.known() {
+        Some(text) if !text.is_empty() => short(&text),
+        _ => format!("\"{}\"", short(&value.display())),
+    }
 }
 
 /// The operator with its sides exchanged.

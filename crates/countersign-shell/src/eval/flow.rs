@@ -118,8 +118,10 @@ impl Evaluator<'_> {
             StmtKind::CFor { init, cond, step, body } => self.c_for_stmt([init, cond, step], body, worlds, at),
             StmtKind::While { until, cond, body } => self.while_stmt(*until, cond, body, worlds, at),
             StmtKind::Function { name, body } => {
+                let own = worlds.first().and_then(|w| w.frames.last()).filter(|f| f.file == self.file);
                 let function = Arc::new(crate::world::Function {
                     name: name.clone(),
+                    source: own.map_or_else(|| self.script.path.clone(), |f| f.source.clone()),
                     body: body.clone(),
                     script: self.script.clone(),
                     file: self.file,

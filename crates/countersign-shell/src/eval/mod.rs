@@ -192,7 +192,7 @@ impl<'a> Evaluator<'a> {
         let frame = Frame {
             kind: FrameKind::Script,
             name: called.as_str().into(),
-            script: script.clone(),
+            source: called.as_str().into(),
             file,
             positional: Arc::new(self.setup.arguments.iter().map(word).collect()),
             locals: Vec::new(),

@@ -74,14 +74,7 @@ impl Evaluator<'_> {
     fn source_path(&self, world: &World, index: usize, at: Span) -> Option<Value> {
         // Innermost first: the file in which the code stands, for functions the file of their definition.
         let mut frames = world.frames.iter().rev();
-        let frame = frames.nth(index)?;
-        let path = if frame.kind == FrameKind::Function {
-            // As the defining file was called.
-            let called = world.frames.iter().find(|f| f.kind != FrameKind::Function && f.file == frame.file);
-            called.map_or_else(|| frame.script.path.clone(), |f| f.name.clone())
-        } else {
-            frame.name.clone()
-        };
+        let path = frames.nth(index)?.source.clone();
         Some(Value::text(path, at))
     }
 

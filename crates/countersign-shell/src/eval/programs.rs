@@ -191,7 +191,7 @@ impl Evaluator<'_> {
                 world.frames.push(Arc::new(crate::world::Frame {
                     kind: crate::world::FrameKind::Script,
                     name: name.clone(),
-                    script: e.script.clone(),
+                    source: name.clone(),
                     file: e.file,
                     positional: positional.clone(),
                     locals: Vec::new(),

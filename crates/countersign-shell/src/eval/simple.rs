@@ -221,7 +221,7 @@ impl Evaluator<'_> {
         let frame = Frame {
             kind: FrameKind::Function,
             name: function.name.clone(),
-            script: function.script.clone(),
+            source: function.source.clone(),
             file: function.file,
             positional: Arc::new(invocation.argv[1..].to_vec()),
             locals,
@@ -260,7 +260,7 @@ impl Evaluator<'_> {
                 let frame = Frame {
                     kind: FrameKind::Source,
                     name: name.clone(),
-                    script: script.clone(),
+                    source: name.clone(),
                     file,
                     positional,
                     locals: Vec::new(),
@@ -367,7 +367,7 @@ impl Evaluator<'_> {
                 let frame = Frame {
                     kind: FrameKind::Script,
                     name: name.clone(),
-                    script: script.clone(),
+                    source: name.clone(),
                     file,
                     positional: Arc::new(arguments.clone()),
                     locals: Vec::new(),
