@@ -2,7 +2,7 @@
 //! comparing with the generator (`compare/`), and for measuring.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -72,7 +72,7 @@ impl Git {
 struct Tree<'g> {
     git: &'g Git,
     revision: String,
-    paths: std::sync::OnceLock<Vec<String>>,
+    paths: std::sync::OnceLock<BTreeSet<String>>,
 }
 
 impl<'g> Tree<'g> {
@@ -85,6 +85,15 @@ impl<'g> Tree<'g> {
     }
 }
 
+impl Tree<'_> {
+    fn paths(&self) -> &BTreeSet<String> {
+        self.paths.get_or_init(|| {
+            let lines = self.git.lines(&["ls-tree", "-r", "--name-only", &self.revision]);
+            lines.unwrap_or_default().into_iter().collect()
+        })
+    }
+}
+
 impl Files for Tree<'_> {
     fn read(&self, path: &str) -> Option<Arc<str>> {
         let blob = self.git.blob(&format!("{}:{path}", self.revision)).ok()??;
@@ -92,12 +101,15 @@ impl Files for Tree<'_> {
     }
 
     fn list(&self, prefix: &str) -> Vec<String> {
-        let paths = self.paths.get_or_init(|| {
-            self.git
-                .lines(&["ls-tree", "-r", "--name-only", &self.revision])
-                .unwrap_or_default()
-        });
-        paths.iter().filter(|path| path.starts_with(prefix)).cloned().collect()
+        self.paths()
+            .range(prefix.to_owned()..)
+            .take_while(|path| path.starts_with(prefix))
+            .cloned()
+            .collect()
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.paths().contains(path)
     }
 }
 

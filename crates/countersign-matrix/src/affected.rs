@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::files::Files;
 use crate::read::{Configs, Hardware};
-use crate::resolve::{FileRole, resolve};
+use crate::resolve::{FileRole, resolve_all};
 use crate::rules::{Layout, MatrixRules};
 use crate::select::SelectedEntry;
 
@@ -105,8 +105,8 @@ pub fn affected(
     if !changed.is_empty() {
         // A script that the change deletes is found from the base, one that it adds from the head.
         for revision in [base, head] {
-            for entry in &revision.configs.masters.entries {
-                let resolution = resolve(entry, &revision.configs.runners, revision.files, layout, rules);
+            let resolutions = resolve_all(revision.configs, revision.files, layout, rules);
+            for (entry, resolution) in revision.configs.masters.entries.iter().zip(resolutions) {
                 for path in changed {
                     if let Some(role) = resolution.uses(path) {
                         let reason = Reason::File {

@@ -1,13 +1,14 @@
 //! From an entry to the files it runs: launchers, scripts, recipes (domain guide 3.6, 3.8, 3.9). The rules are data.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::entry::{Entry, Shape, Worker};
 use crate::files::Files;
-use crate::read::Runners;
+use crate::read::{Configs, Runners};
 use crate::rules::{Layout, MatrixRules, MultiNodeRule, NodeKind, RecipeRule, ScenarioType, ScriptRule, fill};
 use crate::select::wildcard;
 
@@ -70,18 +71,88 @@ pub fn resolve(
     layout: &Layout,
     rules: &MatrixRules,
 ) -> Resolution {
-    let resolver = Resolver {
+    let tree = Tree {
         files,
+        known: RefCell::default(),
+        links: RefCell::default(),
+    };
+    Resolver {
+        tree: &tree,
         layout,
         rules,
         entry,
         sku: sku(&entry.head.runner, layout, rules),
+    }
+    .run(runners)
+}
+
+/// Finds the files of every entry in a revision, in the order of the entries; asks the tree about each path once.
+#[must_use]
+pub fn resolve_all(configs: &Configs, files: &dyn Files, layout: &Layout, rules: &MatrixRules) -> Vec<Resolution> {
+    let tree = Tree {
+        files,
+        known: RefCell::default(),
+        links: RefCell::default(),
     };
-    resolver.run(runners)
+    configs
+        .masters
+        .entries
+        .iter()
+        .map(|entry| {
+            let sku = sku(&entry.head.runner, layout, rules);
+            Resolver {
+                tree: &tree,
+                layout,
+                rules,
+                entry,
+                sku,
+            }
+            .run(&configs.runners)
+        })
+        .collect()
+}
+
+/// A revision's files, with what has been asked about them already.
+struct Tree<'a> {
+    files: &'a dyn Files,
+    known: RefCell<HashMap<String, bool>>,
+    links: RefCell<HashMap<String, Option<UsedFile>>>,
+}
+
+impl Tree<'_> {
+    fn exists(&self, path: &str) -> bool {
+        if let Some(known) = self.known.borrow().get(path) {
+            return *known;
+        }
+        let found = self.files.exists(path);
+        self.known.borrow_mut().insert(path.to_owned(), found);
+        found
+    }
+
+    /// A launcher that is a symbolic link has its target's name as its whole text.
+    fn link_target(&self, path: &str) -> Option<UsedFile> {
+        if let Some(known) = self.links.borrow().get(path) {
+            return known.clone();
+        }
+        let text = self
+            .files
+            .read(path)
+            .filter(|text| text.len() <= 200 && !text.contains(['\n', ' ', '/']));
+        let target = text.and_then(|text| {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let target = format!("{folder}/{text}");
+            self.exists(&target).then_some(UsedFile {
+                path: target,
+                exists: true,
+            })
+        });
+        self.links.borrow_mut().insert(path.to_owned(), target.clone());
+        target
+    }
 }
 
 struct Resolver<'a> {
-    files: &'a dyn Files,
+    tree: &'a Tree<'a>,
     layout: &'a Layout,
     rules: &'a MatrixRules,
     entry: &'a Entry,
@@ -97,7 +168,7 @@ impl Resolver<'_> {
         let bases = self.launcher_bases(runners);
         for base in &bases {
             let path = fill(&self.layout.launcher.path, &[("base", base)]);
-            if let Some(target) = self.link_target(&path) {
+            if let Some(target) = self.tree.link_target(&path) {
                 out.launchers.insert(target);
             }
             out.launchers.insert(self.used(path));
@@ -128,7 +199,7 @@ impl Resolver<'_> {
 
     fn used(&self, path: String) -> UsedFile {
         UsedFile {
-            exists: self.files.exists(&path),
+            exists: self.tree.exists(&path),
             path,
         }
     }
@@ -151,27 +222,14 @@ impl Resolver<'_> {
         let Some((before, after)) = self.layout.launcher.path.split_once("{base}") else {
             return BTreeSet::new();
         };
-        self.files
+        self.tree
+            .files
             .list(&format!("{before}{label}"))
             .iter()
             .filter_map(|path| path.strip_prefix(before)?.strip_suffix(after))
             .filter(|base| !base.contains('/'))
             .map(str::to_owned)
             .collect()
-    }
-
-    /// A launcher that is a symbolic link has its target's name as its whole text.
-    fn link_target(&self, path: &str) -> Option<UsedFile> {
-        let text = self.files.read(path)?;
-        if text.len() > 200 || text.contains(['\n', ' ', '/']) {
-            return None;
-        }
-        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let target = format!("{folder}/{text}");
-        self.files.exists(&target).then_some(UsedFile {
-            path: target,
-            exists: true,
-        })
     }
 
     fn specs(&self, scenario: ScenarioType) -> BTreeSet<Arc<str>> {
@@ -268,12 +326,12 @@ impl Resolver<'_> {
 
     fn recipe(&self, rule: &RecipeRule, worker: &Worker, setting: &str, eval_only: bool) -> Option<UsedRecipe> {
         let value = worker.setting(setting)?;
-        Some(recipe_of(value, rule, self.files, eval_only))
+        Some(recipe_of(value, rule, self.tree, eval_only))
     }
 }
 
 /// Reads the value of a recipe setting.
-fn recipe_of(value: &str, rule: &RecipeRule, files: &dyn Files, eval_only: bool) -> UsedRecipe {
+fn recipe_of(value: &str, rule: &RecipeRule, tree: &Tree<'_>, eval_only: bool) -> UsedRecipe {
     let (name, selector) = match value.split_once(rule.selector.as_str()) {
         Some((name, selector)) if !rule.selector.is_empty() => (name, Some(selector.to_owned())),
         _ => (value, None),
@@ -284,7 +342,7 @@ fn recipe_of(value: &str, rule: &RecipeRule, files: &dyn Files, eval_only: bool)
         name.strip_prefix(prefix.from.as_str())
             .map(|rest| format!("{}{rest}", prefix.to))
     });
-    let exists = path.as_deref().is_some_and(|path| files.exists(path));
+    let exists = path.as_deref().is_some_and(|path| tree.exists(path));
     UsedRecipe {
         name: name.to_owned(),
         selector,
