@@ -31,27 +31,33 @@ def main():
     parser.add_argument("--clone", required=True)
     parser.add_argument("--reference", required=True, help="folder with the repository's utils at one revision")
     parser.add_argument("--ours", required=True)
-    parser.add_argument("--whole-gate", action="store_true", help="also run each commit's own gate, matrix included")
+    parser.add_argument("--whole-gate", metavar="FILE",
+                        help="also run each commit's own gate, matrix included; answers are kept in this file and not asked twice")
+    parser.add_argument("--fast", action="store_true", help="let the reference scan YAML with libyaml")
     parser.add_argument("--limit", type=int)
+    parser.add_argument("--whole-limit", type=int, help="at most so many new answers of whole gates")
     parser.add_argument("--jobs", type=int, default=1)
     args = parser.parse_args()
 
     sys.path.insert(0, args.reference)
     os.environ["GIT_DIR"] = args.clone
+    import yaml
+
+    if args.fast:
+        yaml.SafeLoader = yaml.CSafeLoader
     import process_changelog as process
     import validate_perf_changelog as validate
-    import yaml
     from matrix_logic.validation import ChangelogEntry
 
     @functools.lru_cache(maxsize=8)
-    def parsed(raw, label):
+    def parsed(raw):
         try:
-            return validate.parse_changelog(raw, label)
+            return validate.parse_changelog(raw, "changelog")
         except validate.ChangelogValidationError as error:
             return error
 
     def strict(base, head, number):
-        old, new = parsed(base, "base"), parsed(head, "head")
+        old, new = parsed(base), parsed(head)
         for version in (old, new):
             if isinstance(version, Exception):
                 return str(version)
@@ -110,8 +116,16 @@ def main():
     rows = [row for row in rows if row["changed"]][: args.limit]
     whole = {}
     if args.whole_gate:
-        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-            whole = dict(zip((row["head"] for row in rows), pool.map(whole_gate, rows)))
+        kept = pathlib.Path(args.whole_gate)
+        if kept.exists():
+            whole = dict(json.loads(line) for line in kept.read_text().splitlines())
+        # Evenly spread first, so that an interrupted run is a fair sample.
+        spread = sorted(range(len(rows)), key=lambda i: (int(f"{i:010b}"[::-1], 2), i))
+        todo = [rows[i] for i in spread if rows[i]["head"] not in whole][: args.whole_limit]
+        with kept.open("a") as out, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            for row, reason in zip(todo, pool.map(whole_gate, todo)):
+                whole[row["head"]] = reason
+                print(json.dumps([row["head"], reason]), file=out, flush=True)
     tables = {name: collections.Counter() for name in ("strict on the branch", "strict in the pull", "gate", "whole gate")}
     both = collections.Counter()
     for row in rows:
@@ -121,7 +135,7 @@ def main():
             "strict in the pull": (strict(base, head, row["number"]), row["pull"]),
             "gate": (gate(row["base"], row["head"], head), row["gate"]),
         }
-        if args.whole_gate:
+        if row["head"] in whole:
             reason = whole[row["head"]] if head.endswith(b"\n") else "no final newline"
             theirs["whole gate"] = (reason, row["gate"])
         word = lambda reason: "refuses" if reason else "accepts"
