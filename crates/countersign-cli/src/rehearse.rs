@@ -10,19 +10,20 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use countersign_core::Decision;
-use countersign_github::{App, AppConfig};
 use countersign_server::config::Settings;
 use countersign_server::{Clock, Engine, Service};
 use countersign_sim::{Sim, SimHandle, World};
 use countersign_store::private::{PrivateOptions, PrivatePostgres};
 use countersign_store::{Store, StoreOptions};
-use secrecy::SecretString;
 use serde_json::json;
 
 use crate::{Format, exit_of};
 
 /// How long one step may take until everything has settled.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is due within this time is waited for; what is due later is a retry, and belongs to the world's future.
+const SOON: chrono::TimeDelta = chrono::TimeDelta::seconds(10);
 
 #[derive(Debug, Args)]
 pub(crate) struct RehearseArgs {
@@ -114,8 +115,8 @@ impl Rehearsal {
         let store = Store::connect(&postgres.url(), StoreOptions::default()).await?;
         store.migrate().await?;
         let seconds = Arc::new(AtomicI64::new(sim.now().timestamp()));
-        let app = app_of(&sim)?;
         let settings = settings_of(&sim, &folder, &name)?;
+        let app = crate::serve::app(&settings)?;
         let engine = Engine::new(store.clone(), app, settings, Clock::Shared(Arc::clone(&seconds)));
         let service = Service::start(engine).await?;
         sim.set_sink(Some(&format!("http://{}/webhook", service.address())));
@@ -168,13 +169,21 @@ impl Rehearsal {
         Ok(())
     }
 
+    /// Until nothing is due, under way, or due soon: events of a conversation wait a moment for each other.
     async fn settle(&self) -> Result<()> {
-        let settled = self.store.wait_until_settled(PATIENCE).await?;
-        if !settled.now {
-            let waiting = self.store.pending_work(5).await?;
-            bail!("not settled after {} seconds; waiting: {waiting:?}", PATIENCE.as_secs());
+        let start = std::time::Instant::now();
+        loop {
+            let settled = self.store.wait_until_settled(PATIENCE).await?;
+            let soon = settled.next_at.is_some_and(|at| at - chrono::Utc::now() < SOON);
+            if settled.now && !soon {
+                return Ok(());
+            }
+            if start.elapsed() > PATIENCE {
+                let waiting = self.store.pending_work(5).await?;
+                bail!("not settled after {} seconds; waiting: {waiting:?}", PATIENCE.as_secs());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        Ok(())
     }
 
     fn show(&mut self, format: Format, step: Option<&str>) -> Result<()> {
@@ -263,26 +272,10 @@ fn indent(text: &str) -> String {
         .join("\n")
 }
 
-/// The App that a simulator knows.
-fn app_of(sim: &SimHandle) -> Result<App> {
-    let mut config = AppConfig::new(
-        sim.app_id(),
-        SecretString::from(sim.app_key_pem().to_owned()),
-        sim.base_url().parse()?,
-    );
-    let storage: url::Url = sim.storage_url().parse()?;
-    config.archive_hosts.push(format!(
-        "{}:{}",
-        storage.host_str().unwrap_or_default(),
-        storage.port().unwrap_or_default()
-    ));
-    Ok(App::new(config)?)
-}
-
 fn settings_of(sim: &SimHandle, policies: &Path, policy: &str) -> Result<Settings> {
     let file = toml::to_string(&json!({
         "server": { "listen": "127.0.0.1:0", "workers": 2, "reconcile_minutes": 1_000_000 },
-        "github": { "app_id": sim.app_id(), "api_url": sim.base_url() },
+        "github": { "app_id": sim.app_id(), "api_url": sim.base_url(), "archive_hosts": [sim.storage_url().trim_start_matches("http://")] },
         "policies": policies,
         "repositories": { "*": { "policy": policy } },
     }))?;

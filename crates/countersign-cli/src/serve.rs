@@ -35,11 +35,9 @@ pub(crate) fn app(settings: &Settings) -> Result<App> {
         .api_url
         .parse()
         .with_context(|| format!("github.api_url {:?} is no address", settings.config.github.api_url))?;
-    Ok(App::new(AppConfig::new(
-        settings.app_id,
-        settings.private_key.clone(),
-        url,
-    ))?)
+    let mut config = AppConfig::new(settings.app_id, settings.private_key.clone(), url);
+    config.archive_hosts.extend(settings.config.github.archive_hosts.iter().cloned());
+    Ok(App::new(config)?)
 }
 
 pub(crate) fn database(settings: &Settings) -> Result<Store> {

@@ -76,6 +76,8 @@ pub struct ServerConfig {
     pub shutdown_seconds: u64,
     /// Minutes between two looks for what was lost.
     pub reconcile_minutes: u64,
+    /// Seconds after which work of a replica that died is taken up by another. A living one extends its claim.
+    pub lease_seconds: u64,
 }
 
 impl Default for ServerConfig {
@@ -87,6 +89,7 @@ impl Default for ServerConfig {
             workers: 4,
             shutdown_seconds: 20,
             reconcile_minutes: 10,
+            lease_seconds: 60,
         }
     }
 }
@@ -107,6 +110,9 @@ pub struct GitHubConfig {
     /// Address of the API; GitHub Enterprise Server: `https://HOST/api/v3`.
     #[serde(default = "default_api")]
     pub api_url: String,
+    /// Hosts that archives and artifacts may be redirected to, besides GitHub's own: for GitHub Enterprise Server. Nothing else is followed.
+    #[serde(default)]
+    pub archive_hosts: Vec<String>,
 }
 
 fn default_api() -> String {

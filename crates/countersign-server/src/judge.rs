@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use countersign_core::render::{HeadState, comment, status_line, waiting_line};
-use countersign_core::{CauseKind, CommitSha, Decision, Evidence, PrNumber, RepoName, SignoffKey, Verdict, digest};
+use countersign_core::{CauseKind, CommitSha, Decision, Evidence, PrNumber, RepoName, Verdict, digest};
 use countersign_github::{GatherRequest, Gathered, PullInfo, RepoClient, gather};
 use countersign_policy::LoadedPolicy;
 use countersign_store::{

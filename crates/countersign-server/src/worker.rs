@@ -19,8 +19,6 @@ use crate::route::{Route, route};
 /// Kind of work: look at a pull request.
 pub const WORK_KIND_JUDGE: &str = "judge";
 
-/// How long a lease lasts unless it is extended.
-const LEASE: Duration = Duration::from_secs(60);
 /// How long a worker sleeps at most when nothing wakes it.
 const POLL: Duration = Duration::from_secs(5);
 /// Attempts at routing one delivery.
@@ -49,7 +47,7 @@ async fn one_hand(engine: Arc<Engine>, stop: CancellationToken) {
     let options = ClaimOptions {
         kinds: vec![WORK_KIND_JUDGE.into(), WORK_KIND_PUBLISH.into()],
         most: 1,
-        lease: LEASE,
+        lease: lease_of(&engine),
         per_repository: PER_REPOSITORY,
     };
     while !stop.is_cancelled() {
@@ -73,6 +71,11 @@ async fn one_hand(engine: Arc<Engine>, stop: CancellationToken) {
             }
         }
     }
+}
+
+/// How long a lease lasts unless it is extended.
+fn lease_of(engine: &Engine) -> Duration {
+    Duration::from_secs(engine.settings.config.server.lease_seconds.max(1))
 }
 
 /// Until something is due, somebody calls, or the poll's time is over.
@@ -143,7 +146,7 @@ fn run_one(engine: Arc<Engine>, lease: Arc<WorkLease>) -> BoxFuture<'static, Res
 async fn dispatch(engine: Arc<Engine>, stop: CancellationToken) {
     let mut wake_ups = engine.store.wake_ups();
     while !stop.is_cancelled() {
-        match engine.store.claim_deliveries(32, LEASE).await {
+        match engine.store.claim_deliveries(32, lease_of(&engine)).await {
             Ok(leases) if leases.is_empty() => {
                 tokio::select! { _ = wake_ups.wait(POLL) => {}, () = stop.cancelled() => {} }
             }

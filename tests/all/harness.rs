@@ -1,0 +1,183 @@
+//! A simulated GitHub, a database of its own, and the real server: in this process, or as a process that can be killed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::{Duration, Instant};
+
+use countersign_github::{App, AppConfig};
+use countersign_server::config::Settings;
+use countersign_server::{Clock, Engine, Service};
+use countersign_sim::{Sim, SimHandle, World};
+use countersign_store::Store;
+use countersign_store::testing::TestDatabase;
+use secrecy::SecretString;
+
+/// The policy and world of `countersign demo`.
+pub const POLICY: &str = include_str!("../../crates/countersign-cli/demo/policy.yaml");
+/// See [`POLICY`].
+pub const WORLD: &str = include_str!("../../crates/countersign-cli/demo/world.yaml");
+/// The status context of [`POLICY`].
+pub const CONTEXT: &str = "owner-signoff";
+/// The pull request of [`WORLD`].
+pub const PULL: &str = "octo/bench#7";
+
+/// A sign-off that passes in [`WORLD`].
+pub const GOOD: &str = "As a reviewer and owner, I looked at this and:\n- [x] Used the latest version of the checklist\n- [x] Saw that evals pass\n- [ ] If any of this cannot be satisfied, said why below\n";
+
+/// How long anything may take before a test says what it waited for.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The world without its timeline.
+pub fn quiet_world() -> World {
+    let mut world = World::parse("demo world", WORLD).expect("the demo's world is right");
+    world.timeline.clear();
+    world
+}
+
+/// A folder with the policy, and the configuration that names it.
+pub struct Folder {
+    folder: tempfile::TempDir,
+}
+
+impl Folder {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(folder.path().join("demo.yaml"), POLICY).expect("written");
+        Self { folder }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn config(&self, sim: &SimHandle, listen: &str) -> String {
+        format!(
+            "policies = {:?}\n[server]\nlisten = \"{listen}\"\nworkers = 2\nlease_seconds = 2\nmax_body_bytes = 1000000\n[github]\napp_id = {}\napi_url = \"{}\"\narchive_hosts = [{:?}]\n[repositories.\"*\"]\npolicy = \"demo\"\n",
+            self.path(),
+            sim.app_id(),
+            sim.base_url(),
+            sim.storage_url().trim_start_matches("http://"),
+        )
+    }
+}
+
+/// Everything, with the server in this process.
+pub struct InProcess {
+    pub sim: SimHandle,
+    pub store: Store,
+    pub service: Service,
+    _folder: Folder,
+    _database: TestDatabase,
+}
+
+impl InProcess {
+    pub async fn start(world: &World) -> Self {
+        let sim = Sim::start(world).expect("the simulator starts");
+        let database = TestDatabase::new().await.expect("a database");
+        let store = database.store().await.expect("a store");
+        let folder = Folder::new();
+        let (key, secret) = (sim.app_key_pem().to_owned(), sim.webhook_secret());
+        let settings = Settings::from_text(&folder.config(&sim, "127.0.0.1:0"), Path::new("test"), &|name| match name {
+            "COUNTERSIGN_PRIVATE_KEY" => Some(key.clone()),
+            "COUNTERSIGN_WEBHOOK_SECRET" => Some(secret.clone()),
+            _ => None,
+        })
+        .expect("settings");
+        let mut config = AppConfig::new(sim.app_id(), SecretString::from(key.clone()), sim.base_url().parse().expect("an address"));
+        config.archive_hosts.extend(settings.config.github.archive_hosts.iter().cloned());
+        let clock = Clock::Shared(Arc::new(AtomicI64::new(sim.now().timestamp())));
+        let engine = Engine::new(store.clone(), App::new(config).expect("an App"), settings, clock);
+        let service = Service::start(engine).await.expect("it listens");
+        sim.set_sink(Some(&format!("http://{}/webhook", service.address())));
+        Self { sim, store, service, _folder: folder, _database: database }
+    }
+
+    /// Sends what waits, and waits until nothing is left to do now.
+    pub async fn settle(&self) {
+        self.sim.deliver_all().await.expect("delivered");
+        let settled = self.store.wait_until_settled(PATIENCE).await.expect("the database answers");
+        assert!(settled.now, "not settled: {:?}", self.store.pending_work(5).await);
+    }
+
+    pub async fn stop(self) {
+        self.sim.set_sink(None);
+        self.service.stop().await;
+    }
+}
+
+/// The server as a process.
+pub struct Server {
+    child: Child,
+    pub address: String,
+}
+
+impl Server {
+    /// Starts it and waits until it listens; with `kill_at` it ends itself at that point.
+    pub fn start(folder: &Folder, sim: &SimHandle, database: &str, kill_at: Option<&str>) -> Self {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port();
+        let address = format!("127.0.0.1:{port}");
+        let config = folder.path().join("countersign.toml");
+        std::fs::write(&config, folder.config(sim, &address)).expect("written");
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.path().join("log")).expect("a log");
+        let mut command = Command::new(program());
+        command
+            .args(["serve", "--config"])
+            .arg(&config)
+            .env("DATABASE_URL", database)
+            .env("COUNTERSIGN_PRIVATE_KEY", sim.app_key_pem())
+            .env("COUNTERSIGN_WEBHOOK_SECRET", sim.webhook_secret())
+            .env_remove("COUNTERSIGN_KILL_AT")
+            .stdout(Stdio::null())
+            .stderr(log);
+        if let Some(point) = kill_at {
+            command.env("COUNTERSIGN_KILL_AT", point);
+        }
+        let child = command.spawn().expect("the program starts");
+        let mut server = Self { child, address };
+        wait_for("the server to listen", || std::net::TcpStream::connect(&server.address).is_ok() || server.has_ended());
+        server
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a child").is_some()
+    }
+
+    pub fn kill(&mut self) {
+        // SIGKILL: nothing is flushed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn program() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_countersign"))
+}
+
+/// Waits for a condition.
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::yield_now();
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+/// The folder `shared/` beside the repository, if it is there.
+pub fn shared() -> Option<PathBuf> {
+    let path = std::env::var_os("COUNTERSIGN_SHARED").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
+    path.join("inferencex").is_dir().then_some(path)
+}
+
+/// The fetched clone, if its path was given.
+pub fn corpus() -> Option<PathBuf> {
+    std::env::var_os("COUNTERSIGN_CORPUS").map(PathBuf::from)
+}

@@ -1,0 +1,8 @@
+//! End-to-end tests: one binary for the whole way, its crashes, the walls between crates, and the real corpus.
+
+mod corpus;
+mod crash;
+mod harness;
+mod walls;
+mod way;
+mod webhook;

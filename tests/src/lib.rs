@@ -1,1 +1,0 @@
-//! End-to-end tests live under `tests/`; this library holds what they share.
