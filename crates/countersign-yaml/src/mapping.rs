@@ -97,6 +97,9 @@ impl MapBuilder {
     }
 
     pub(crate) fn finish(self, duplicates: &mut Vec<DuplicateKey>) -> Map {
+        if self.merged.is_empty() && few_and_distinct(&self.own) {
+            return Map { entries: self.own };
+        }
         let total = self.merged.len() + self.own.len();
         let mut entries: Vec<Entry> = Vec::with_capacity(total);
         let mut index: HashMap<KeyId, (usize, bool)> = HashMap::with_capacity(total);
@@ -137,4 +140,15 @@ impl MapBuilder {
         }
         Map { entries }
     }
+}
+
+/// The usual mapping: a few text keys, no two equal. Telling so is much cheaper than an index.
+fn few_and_distinct(entries: &[Entry]) -> bool {
+    entries.len() <= 16
+        && entries.iter().enumerate().all(|(at, entry)| {
+            entry
+                .key
+                .as_str()
+                .is_some_and(|key| entries[..at].iter().all(|before| before.key.as_str() != Some(key)))
+        })
 }

@@ -1,9 +1,7 @@
 //! How texts are read. Expectations are what PyYAML's `safe_load` gives for the same text, one by one.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use countersign_yaml::{
-    Document, HARD_MAX_DEPTH, Limits, Segment, Strict, YamlErrorKind, from_str, parse, parse_all,
-};
+use countersign_yaml::{Document, HARD_MAX_DEPTH, Limits, Segment, Strict, YamlErrorKind, from_str, parse, parse_all};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -30,18 +28,29 @@ fn values_read_as_pyyaml_reads_them() {
     for (text, expected) in [
         ("", json!(null)),
         ("# only a comment\n", json!(null)),
-        ("a: 1_998_848\nb: n\nc: y\nd: yes\ne: 1e5\nf: 010\ng: 22:22\nh: '1'\n",
-            json!({"a": 1_998_848, "b": "n", "c": "y", "d": true, "e": "1e5", "f": 8, "g": 1342, "h": "1"})),
+        (
+            "a: 1_998_848\nb: n\nc: y\nd: yes\ne: 1e5\nf: 010\ng: 22:22\nh: '1'\n",
+            json!({"a": 1_998_848, "b": "n", "c": "y", "d": true, "e": "1e5", "f": 8, "g": 1342, "h": "1"}),
+        ),
         ("on: push\n", json!({"true": "push"})),
         ("1: a\n2.5: b\nnull: c\n", json!({"1": "a", "2.5": "b", "null": "c"})),
-        ("- {a, b: c}\n- [x: y]\n- [a, b,]\n", json!([{"a": null, "b": "c"}, [{"x": "y"}], ["a", "b"]])),
+        (
+            "- {a, b: c}\n- [x: y]\n- [a, b,]\n",
+            json!([{"a": null, "b": "c"}, [{"x": "y"}], ["a", "b"]]),
+        ),
         ("a: |\n  x\n  y\nb: >-\n  x\n  y\n", json!({"a": "x\ny\n", "b": "x y"})),
         // The block scalar ends with the text and gets no line feed of its own.
         ("a: |\n  x", json!({"a": "x"})),
-        ("a: !!str 12\nb: !!float 3\nc: ! '12'\nd: !!int '012'\n", json!({"a": "12", "b": 3.0, "c": 12, "d": 10})),
+        (
+            "a: !!str 12\nb: !!float 3\nc: ! '12'\nd: !!int '012'\n",
+            json!({"a": "12", "b": 3.0, "c": 12, "d": 10}),
+        ),
         ("a: 2026-08-07\n", json!({"a": "2026-08-07"})),
         ("%YAML 1.2\n---\na: 1\n...\n", json!({"a": 1})),
-        ("a: 'it''s'\nb: \"tab\\there \\u00e9\"\n", json!({"a": "it's", "b": "tab\there é"})),
+        (
+            "a: 'it''s'\nb: \"tab\\there \\u00e9\"\n",
+            json!({"a": "it's", "b": "tab\there é"}),
+        ),
         ("{=: 1}", json!({"=": 1})),
         ("? a\n? b\n", json!({"a": null, "b": null})),
         ("key: [a,\nb]\n", json!({"key": ["a", "b"]})),
@@ -55,12 +64,26 @@ fn merge_keys_are_flattened_and_own_keys_win() {
     let text = "base: &base {a: 1, b: 2}\nown: {b: 3, <<: *base, c: 4}\ntwice: {<<: *base, <<: {a: 9}}\n";
     let document = read(text);
     assert!(document.duplicate_keys.is_empty());
-    assert_eq!(document.root.get("own").unwrap().to_json(), json!({"a": 1, "b": 3, "c": 4}));
+    assert_eq!(
+        document.root.get("own").unwrap().to_json(),
+        json!({"a": 1, "b": 3, "c": 4})
+    );
     assert_eq!(document.root.get("twice").unwrap().to_json(), json!({"a": 9, "b": 2}));
     // Merged keys come first, as in the dict that PyYAML builds.
-    let keys: Vec<_> = document.root.get("own").unwrap().as_map().unwrap().iter().map(|(k, _)| k.scalar_text()).collect();
+    let keys: Vec<_> = document
+        .root
+        .get("own")
+        .unwrap()
+        .as_map()
+        .unwrap()
+        .iter()
+        .map(|(k, _)| k.scalar_text())
+        .collect();
     assert_eq!(keys, ["a", "b", "c"]);
-    assert_eq!(json_of("x: &x {a: 1}\ny: &y {b: 2}\nz: {<<: [*x, *y]}\n")["z"], json!({"a": 1, "b": 2}));
+    assert_eq!(
+        json_of("x: &x {a: 1}\ny: &y {b: 2}\nz: {<<: [*x, *y]}\n")["z"],
+        json!({"a": 1, "b": 2})
+    );
 }
 
 #[test]
@@ -97,7 +120,10 @@ fn readers_that_differ_are_not_guessed_at() {
     // Which mapping wins here depends on the version of PyYAML.
     let text = "x: &x {a: 1}\ny: &y {a: 2}\nz: {<<: [*x, *y]}\n";
     assert_eq!(refusal(text), (YamlErrorKind::Merge, 3, 5));
-    assert_eq!(json_of("x: &x {a: 1}\ny: &y {a: 1}\nz: {<<: [*x, *y]}\n")["z"], json!({"a": 1}));
+    assert_eq!(
+        json_of("x: &x {a: 1}\ny: &y {a: 1}\nz: {<<: [*x, *y]}\n")["z"],
+        json!({"a": 1})
+    );
     // YAML 1.2 takes the colon into the anchor's name.
     assert_eq!(refusal("&a: 1\n").0, YamlErrorKind::Alias);
 }
@@ -105,9 +131,15 @@ fn readers_that_differ_are_not_guessed_at() {
 #[test]
 fn the_last_of_equal_keys_counts_and_each_repetition_is_reported() {
     let document = read("a: 1\nb:\n  c: 1\n  d: 2\n  c: 3\na: 2\n1: x\ntrue: y\n");
-    assert_eq!(document.root.to_json(), json!({"a": 2, "b": {"c": 3, "d": 2}, "1": "y"}));
-    let found: Vec<_> =
-        document.duplicate_keys.iter().map(|d| (d.key.as_str(), d.line, d.column, d.first_line)).collect();
+    assert_eq!(
+        document.root.to_json(),
+        json!({"a": 2, "b": {"c": 3, "d": 2}, "1": "y"})
+    );
+    let found: Vec<_> = document
+        .duplicate_keys
+        .iter()
+        .map(|d| (d.key.as_str(), d.line, d.column, d.first_line))
+        .collect();
     assert_eq!(found, [("c", 5, 3, 3), ("a", 6, 1, 1), ("true", 8, 1, 7)]);
 }
 
@@ -118,7 +150,14 @@ fn every_node_and_every_key_knows_its_place() {
     let node = document.root.at(["a".into(), Segment::Index(0), "c".into()]).unwrap();
     assert_eq!((node.span.line, node.span.column), (2, 15));
     assert_eq!(&text[node.span.start..node.span.end], "\"two\"");
-    let entry = document.root.at(["a".into(), 0.into()]).unwrap().as_map().unwrap().entry("c").unwrap();
+    let entry = document
+        .root
+        .at(["a".into(), 0.into()])
+        .unwrap()
+        .as_map()
+        .unwrap()
+        .entry("c")
+        .unwrap();
     assert_eq!((entry.key.span.line, entry.key.span.column), (2, 12));
     let block = document.root.at(["a".into(), 1.into()]).unwrap();
     assert_eq!(&text[block.span.start..block.span.end], "text\n");
@@ -127,7 +166,10 @@ fn every_node_and_every_key_knows_its_place() {
 #[test]
 fn several_documents_are_read_by_the_other_function_only() {
     let documents = parse_all("a: &x 1\n---\nb: &x 2\n", &Limits::default()).unwrap();
-    assert_eq!(documents.iter().map(|d| d.root.to_json()).collect::<Vec<_>>(), [json!({"a": 1}), json!({"b": 2})]);
+    assert_eq!(
+        documents.iter().map(|d| d.root.to_json()).collect::<Vec<_>>(),
+        [json!({"a": 1}), json!({"b": 2})]
+    );
     assert!(parse_all("", &Limits::default()).unwrap().is_empty());
 }
 
@@ -135,7 +177,10 @@ fn several_documents_are_read_by_the_other_function_only() {
 fn hostile_texts_reach_a_limit_and_nothing_else() {
     let mut laughs = "a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
     for (name, last) in "bcdefghi".chars().zip("abcdefgh".chars()) {
-        laughs.push_str(&format!("{name}: &{name} [{}]\n", vec![format!("*{last}"); 10].join(", ")));
+        laughs.push_str(&format!(
+            "{name}: &{name} [{}]\n",
+            vec![format!("*{last}"); 10].join(", ")
+        ));
     }
     let big = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 1_000].join(", "));
     let nested_anchors = (0..60).map(|i| format!("&a{i} [")).collect::<String>();
@@ -150,7 +195,10 @@ fn hostile_texts_reach_a_limit_and_nothing_else() {
         ("a scalar of 20 MB", "x".repeat(20 << 20)),
         ("a long list", "- a\n".repeat(300_000)),
         ("many keys", (0..260_000).map(|i| format!("k{i}:\n")).collect()),
-        ("nested anchors over a long list", format!("{nested_anchors}{}{}", "1,".repeat(10_000), "]".repeat(60))),
+        (
+            "nested anchors over a long list",
+            format!("{nested_anchors}{}{}", "1,".repeat(10_000), "]".repeat(60)),
+        ),
     ] {
         let error = parse(&text, &Limits::default()).map(|_| ()).unwrap_err();
         assert_eq!(error.kind, YamlErrorKind::Limit, "{name}: {error}");
@@ -160,13 +208,19 @@ fn hostile_texts_reach_a_limit_and_nothing_else() {
 #[test]
 fn depth_is_exact_and_aliases_count() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-    let limits = Limits { max_depth: 10, ..Limits::default() };
+    let limits = Limits {
+        max_depth: 10,
+        ..Limits::default()
+    };
     assert!(parse(&nested(10), &limits).is_ok());
     assert_eq!(parse(&nested(11), &limits).unwrap_err().kind, YamlErrorKind::Limit);
     let deep = format!("- &a {}\n- [[[*a]]]\n", nested(8));
     assert_eq!(parse(&deep, &limits).unwrap_err().kind, YamlErrorKind::Limit);
     // No caller can ask for more than the stack is good for.
-    let greedy = Limits { max_depth: usize::MAX, ..Limits::default() };
+    let greedy = Limits {
+        max_depth: usize::MAX,
+        ..Limits::default()
+    };
     assert!(parse(&nested(HARD_MAX_DEPTH), &greedy).is_ok());
     assert!(parse(&nested(HARD_MAX_DEPTH + 1), &greedy).is_err());
 }
@@ -204,7 +258,10 @@ fn typed_reading_names_the_place_of_what_does_not_fit() {
     let good: Typed = from_str("name: a\nsizes: {1: 2.5, 2: 3}\nmode: {with: {count: 3}}\n", &limits).unwrap();
     assert_eq!(good.sizes[&1], 2.5);
     assert_eq!(good.mode, Some(Mode::With { count: 3 }));
-    assert_eq!(from_str::<Typed>("name: a\nmode: plain\n", &limits).unwrap().mode, Some(Mode::Plain));
+    assert_eq!(
+        from_str::<Typed>("name: a\nmode: plain\n", &limits).unwrap().mode,
+        Some(Mode::Plain)
+    );
     for (text, line, column) in [
         ("name: a\nother: 1\n", 2, 1),
         ("name: a\nsizes:\n  1: x\n", 3, 6),
@@ -215,7 +272,11 @@ fn typed_reading_names_the_place_of_what_does_not_fit() {
         ("name: a\nname: b\n", 2, 1),
     ] {
         let error = from_str::<Typed>(text, &limits).unwrap_err();
-        assert_eq!((error.kind, error.line, error.column), (YamlErrorKind::Shape, line, column), "{text:?}: {error}");
+        assert_eq!(
+            (error.kind, error.line, error.column),
+            (YamlErrorKind::Shape, line, column),
+            "{text:?}: {error}"
+        );
     }
 }
 
@@ -225,15 +286,33 @@ fn strict_readers_report_everything_that_is_wrong() {
     let mut strict = Strict::new();
     strict.enter("rows");
     strict.enter(3);
-    let map = strict.expect_map(&document.root, "", &["conc-list", "name", "list", "extra"]).unwrap();
+    let map = strict
+        .expect_map(&document.root, "", &["conc-list", "name", "list", "extra"])
+        .unwrap();
     strict.required(map, document.root.span, "", "extra");
     strict.expect_str(map.get("name").unwrap(), "name");
     strict.expect_str_list(map.get("list").unwrap(), "list");
     strict.leave();
     strict.leave();
-    let found: Vec<_> = strict.problems.iter().map(|p| (p.line, p.column, p.path.as_str())).collect();
-    assert_eq!(found, [(1, 1, "rows[3]"), (1, 1, "rows[3]"), (2, 7, "rows[3].name"), (3, 11, "rows[3].list[1]")]);
-    assert!(strict.problems[0].remedy.contains("`conc-list`"), "{}", strict.problems[0].remedy);
+    let found: Vec<_> = strict
+        .problems
+        .iter()
+        .map(|p| (p.line, p.column, p.path.as_str()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (1, 1, "rows[3]"),
+            (1, 1, "rows[3]"),
+            (2, 7, "rows[3].name"),
+            (3, 11, "rows[3].list[1]")
+        ]
+    );
+    assert!(
+        strict.problems[0].remedy.contains("`conc-list`"),
+        "{}",
+        strict.problems[0].remedy
+    );
 }
 
 proptest! {
