@@ -4,6 +4,7 @@
 
 mod affected;
 mod append_only;
+mod command;
 mod diff;
 mod entry;
 mod evals;
@@ -24,6 +25,7 @@ mod rules;
 mod select;
 
 pub use affected::{AffectedEntry, Reason, Revision, affected, changed_fields};
+pub use command::{MatrixRequest, matrix_report};
 pub use diff::{ChangedRow, FieldChange, MatrixDiff, diff};
 pub use entry::{
     AgenticBlock, Component, ConcList, Entry, FixedBlock, Head, Own, Problem, SearchRow, Shape, SingleShape, Worker,

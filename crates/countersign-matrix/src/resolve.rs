@@ -389,3 +389,16 @@ pub enum FileRole {
     /// A library or a table that entries of its kind share.
     Support,
 }
+
+impl FileRole {
+    /// The word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            FileRole::Script => "script",
+            FileRole::Recipe => "recipe",
+            FileRole::Launcher => "launcher",
+            FileRole::Support => "support file",
+        }
+    }
+}

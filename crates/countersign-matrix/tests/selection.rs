@@ -450,3 +450,64 @@ fn a_change_affects_entries_by_text_by_files_and_by_the_changelog() {
         ]
     );
 }
+
+#[test]
+fn the_command_answers_in_every_form_and_refuses_in_the_same_form() {
+    let policy = policy();
+    let changelog = |files: MapFiles, text: &str| files.with(FILE, text);
+    let base = changelog(repository(FIRST, SECOND), BASE);
+    let head = changelog(
+        repository(&FIRST.replace("[2, 8]", "[2, 9]"), SECOND),
+        &format!("{BASE}{}", item("[alpha-fp8-b200-vllm-agentic]", "")),
+    );
+    let ask = |request, format| matrix_report(request, &policy.layout, &policy.matrix, format);
+    let rows = MatrixRequest::Rows {
+        head: &head,
+        evals: EvalMode::Marked,
+    };
+    assert!(ask(rows, Format::Text).unwrap().starts_with("14 jobs\n"));
+    let changed = ["runners/launch_gb200-x.sh".to_owned()];
+    let difference = MatrixRequest::Difference {
+        base: &base,
+        head: &head,
+        changed: &changed,
+    };
+    let text = ask(difference, Format::Text).unwrap();
+    assert!(text.contains("1 added, 1 removed, 0 changed, in 1 entries\n"), "{text}");
+    assert!(text.contains("3 entries are affected\n"), "{text}");
+    assert!(
+        text.contains("  alpha-fp8-b200-vllm-agentic: changed: scenarios.agentic-coding\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("  beta-fp4-gb200-dynamo-vllm: launcher runners/launch_gb200-x.sh\n"),
+        "{text}"
+    );
+    let json: serde_json::Value = serde_json::from_str(&ask(difference, Format::Json).unwrap()).unwrap();
+    assert_eq!(
+        json["difference"]["added"][0]["row"]["exp-name"],
+        "alpha_tp4_conc9_kvnone"
+    );
+    assert_eq!(json["affected"][0]["reasons"][0]["reason"], "changed");
+    let selected = MatrixRequest::Changelog {
+        base: &base,
+        head: &head,
+        options: SelectOptions::default(),
+    };
+    let text = ask(selected, Format::Text).unwrap();
+    assert!(text.contains("item on line 7: alpha-fp8-b200-vllm-agentic\n"), "{text}");
+    assert_eq!(ask(selected, Format::Csv).unwrap().lines().count(), 5);
+    let broken = files(&FIRST.replacen("fp8\n", "5\n", 1), SECOND);
+    let refused = MatrixRequest::Rows {
+        head: &broken,
+        evals: EvalMode::Marked,
+    };
+    assert!(
+        ask(refused, Format::Text)
+            .unwrap_err()
+            .contains("precision: expected a string")
+    );
+    let json: serde_json::Value = serde_json::from_str(&ask(refused, Format::Json).unwrap_err()).unwrap();
+    assert_eq!(json["problems"][0]["line"], 6);
+    assert!(ask(refused, Format::Csv).unwrap_err().starts_with("file,line,column,"));
+}
