@@ -26,8 +26,11 @@ OPEN = {
     "2205-1": ["For agentic workloads", "If any of the above criteria"],
     "2205-2": ["For agentic workloads", "If any of the above criteria"],
     "2550": ["documented in the official", "linked the corresponding upstream", "If any of the above criteria"],
-    "2121": ["passes evals", "recipes are similar", "If they are not", "If any of the above criteria"],
+    "2121": ["passes evals", "recipes are similar", "If any of the above criteria"],
 }
+
+# Sub-bullets that had no box yet in the template of that day.
+NO_BOX = ["If they are not, I have verified"]
 
 
 def posts(path):
@@ -51,7 +54,7 @@ def signoff(text, key):
             out.append("### Additional detail section:")
             continue
         match = re.match(r"(\s*)• (.*)", line)
-        if match and not detail:
+        if match and not detail and not any(match.group(2).startswith(words) for words in NO_BOX):
             box = " " if any(words in match.group(2) for words in OPEN[key]) else "x"
             out.append(f"{match.group(1)}- [{box}] {match.group(2)}")
         elif match:
@@ -182,21 +185,22 @@ def main():
     save("2550", world(clone, 2550, head, "add TEP2 arm", "2026-08-11T21:00:00Z", clone.main_at("2026-08-11T20:00:00Z"), [run], [reuse],
          [{"note": "the sign-off", "comment": {"pull": 2550, **say(signoff(written("002")[0], "2550"), 5200000002, "2026-08-11T21:00:30Z")}}]))
 
-    # 2121: the swept head is not in the clone; the branch's last commit before its merge of main is the nearest.
-    merged = clone.sha("refs/pull/2121/head")
-    head = clone.git("rev-parse", f"{merged}^1")
+    # 2121: the swept head (about 10 July) is not in the clone. The branch's first commit that is there and that today's
+    # generator accepts (it names the runner's hardware), of 20 July, is the nearest. The target branch gets the checklist of the day of the sign-off on top; all else is as of that commit.
+    branch = clone.git("log", "--first-parent", "--format=%H %s", "--since=2026-07-14", "--until=2026-07-21", clone.sha("refs/pull/2121/head") + "^1")
+    head = next(line.split()[0] for line in branch.splitlines() if "add gb300-nv hardware metadata" in line)
     base = clone.git("merge-base", head, "main")
     selected = clone.selection(head, base)
     lanes = {"multi-node agentic": sum(count(selected, "multi_node").values()), "eval": "skipped", "single-node 8k1k": "skipped", "agentic": "skipped"}
-    lanes |= {"multi-node agentic eval": len(selected.get("multinode_agentic_evals") or [])} if selected.get("multinode_agentic_evals") else {}
     run = {"id": 29056354557, "workflow": "run-sweep.yml", "head": head, "lanes": lanes, "evals": eval_rows(selected, 0.95, 0.96),
            "artifacts": [{"name": "bmk_agentic_x", "files": {"x.json": {}}}]}
-    signed = clone.git("log", "-1", "--format=%cI", head)
-    later = clone.git("log", "-1", "--date=format-local:%Y-%m-%dT%H:%M:%SZ", "--format=%cd", head)
-    reuse = say("/reuse-sweep-run", 5300000001, later)
-    save("2121", world(clone, 2121, head, "Add GB300 AgentX Qwen3.5 recipes", later, base, [run], [reuse],
-         [{"after": "10m", "note": f"the sign-off (swept head of the thread is not in the clone; this one is of {signed})",
-           "comment": {"pull": 2121, **{k: v for k, v in say(signoff(written("001")[0], "2121"), 5300000002, later).items() if k != "created_at"}}}], author="csahithi"))
+    moment = "2026-07-20T21:00:00Z"
+    reuse = say("/reuse-sweep-run", 5300000001, moment)
+    content = world(clone, 2121, head, "Add GB300 AgentX Qwen3.5 recipes", moment, "main-then", [run], [reuse],
+                    [{"note": "the sign-off", "comment": {"pull": 2121, **say(signoff(written("001")[0], "2121"), 5300000002, "2026-07-20T21:10:00Z")}}], author="csahithi")
+    then = clone.git("show", f"{clone.main_at('2026-07-10T15:00:00Z')}:docs/PR_REVIEW_CHECKLIST.md")
+    content["repositories"][REPOSITORY]["commits"] = [{"id": "main-then", "parent": base, "date": "2026-07-20T20:00:00Z", "files": {"docs/PR_REVIEW_CHECKLIST.md": then + "\n"}}]
+    save("2121", content)
 
 
 if __name__ == "__main__":
