@@ -14,7 +14,7 @@ async fn killed_at_every_point() {
     }
 }
 
-async fn killed_at(point: &str) {
+async fn killed_at(point: &'static str) {
     let sim = Sim::start(&quiet_world()).expect("the simulator starts");
     let database = TestDatabase::new().await.expect("a database");
     let store = database.store().await.expect("a store");
