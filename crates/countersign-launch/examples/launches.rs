@@ -13,7 +13,7 @@ use countersign_launch::point::{self, DeriveRules};
 use countersign_launch::recipe::{self, RecipeOptions};
 use countersign_launch::render;
 use countersign_launch::upstream::{self, Catalog, PageRules};
-use countersign_launch::{Fact, Launch, Role};
+use countersign_launch::{Acceptance, Fact, Launch, Role};
 use countersign_matrix as matrix;
 
 /// Files of one revision, read through the `git` program.
@@ -330,6 +330,7 @@ fn points(dir: &str, rev: &str, only: &str) {
     };
     let mut kinds: BTreeMap<String, (usize, usize, Tally)> = BTreeMap::new();
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    let mut golden: BTreeMap<String, usize> = BTreeMap::new();
     let mut times: Vec<u128> = Vec::new();
     for row in &rows {
         let key = row.head.key.to_string();
@@ -358,6 +359,19 @@ fn points(dir: &str, rev: &str, only: &str) {
                 .join("; ");
             *reasons.entry(format!("{key}: {why}")).or_default() += 1;
         }
+        if row.scenario() == matrix::ScenarioType::Agentic {
+            for launch in servers.iter().filter(|l| l.role != Role::Prefill) {
+                if let Some(spec) = &launch.spec {
+                    let length = match &spec.acceptance {
+                        Acceptance::Synthetic { length, .. } => format!("{length}"),
+                        other => format!("{other:?}"),
+                    };
+                    *golden
+                        .entry(format!("{key} {} K={} AL={length}", spec.method, spec.draft_tokens))
+                        .or_default() += 1;
+                }
+            }
+        }
         if !only.is_empty() {
             println!("=== {} conc {:?}", row.exp_name, row.conc);
             for launch in &derived.launches {
@@ -380,6 +394,9 @@ fn points(dir: &str, rev: &str, only: &str) {
     }
     for (reason, n) in reasons {
         println!("not all known: {reason} ({n} points)");
+    }
+    for (line, n) in golden {
+        println!("acceptance {line} ({n})");
     }
     times.sort_unstable();
     let pick = |q: f64| {

@@ -196,7 +196,8 @@ pub(crate) fn spec(launch: &Launch) -> Option<Spec> {
                 ],
             ),
         ),
-        Engine::Atom => (&["draft-model"], spec_number(launch, &["num-speculative-tokens"])),
+        // ATOM drafts one token unless told otherwise.
+        Engine::Atom => (&["draft-model"], number(launch, &["num-speculative-tokens"], Some(1))),
         _ => (
             &["speculative-draft-model-path"],
             spec_number(launch, &["speculative-num-steps", "speculative-dspark-block-size"]),
@@ -326,7 +327,7 @@ fn acceptance(launch: &Launch, k: &Fact<u32>) -> Acceptance {
                     missing: "rejection_sample_method synthetic".into(),
                     source: value.source.clone(),
                 },
-                (false, None) => Acceptance::Real,
+                (false, None) => unsimulated(launch),
             }
         }
         Engine::Atom => {
@@ -349,8 +350,21 @@ fn acceptance(launch: &Launch, k: &Fact<u32>) -> Acceptance {
                     source: value.source.clone(),
                 };
             }
-            Acceptance::Real
+            unsimulated(launch)
         }
-        _ => Acceptance::Real,
+        _ => unsimulated(launch),
+    }
+}
+
+/// No knob is in sight: acceptance is real, unless the environment or the words may hold one.
+fn unsimulated(launch: &Launch) -> Acceptance {
+    let mut hidden = launch.open_environment.clone();
+    hidden.extend(launch.opaque.iter().flat_map(|w| w.text.unknowns()));
+    hidden.sort();
+    hidden.dedup();
+    if hidden.is_empty() {
+        Acceptance::Real
+    } else {
+        Acceptance::Unknown(hidden)
     }
 }

@@ -52,6 +52,8 @@ pub struct Launch {
     pub positional: Vec<Arg>,
     /// Unknown words among the arguments: any flag may hide in them, so nothing unsaid counts as absent.
     pub opaque: Vec<Arg>,
+    /// Why further variables may be set than [`Launch::environment`] shows; empty if it is complete.
+    pub open_environment: Vec<String>,
     /// Conditions on unknowns under which this server is started; empty if always.
     pub conditions: Vec<String>,
     /// Further facts of recipes: scripts run before serving, copies of this role, benchmark section.
@@ -113,6 +115,8 @@ pub enum Acceptance {
         /// Where it is set.
         source: Source,
     },
+    /// It may be simulated, by something that is not known here.
+    Unknown(Vec<String>),
     /// A knob is set but what makes it act is missing.
     Incomplete {
         /// The knob that is set.
@@ -174,6 +178,7 @@ impl Launch {
             environment: BTreeMap::new(),
             positional: Vec::new(),
             opaque: Vec::new(),
+            open_environment: Vec::new(),
             conditions: Vec::new(),
             extra: BTreeMap::new(),
             source,

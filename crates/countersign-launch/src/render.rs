@@ -41,6 +41,7 @@ pub fn text(launch: &Launch) -> String {
         Some(s) => {
             let acceptance = match &s.acceptance {
                 Acceptance::Real => "real acceptance".to_owned(),
+                Acceptance::Unknown(why) => format!("acceptance unknown ({})", why.join(", ")),
                 Acceptance::Synthetic { length, knob, source } => {
                     format!("synthetic acceptance {length} by {knob} at {source}")
                 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::upstream::{MARK, MARK_END};
-use crate::value::{Arg, Source, Text};
+use crate::value::{Arg, Piece, Source, Text};
 
 /// The most commands that are read from one block.
 const MAX_COMMANDS: usize = 2_000;
@@ -36,6 +36,22 @@ pub(crate) fn commands_at(text: &str, file: &str, line: u32) -> Vec<Simple> {
     let mut reader = Reader::new(text, file, line);
     reader.step = 0;
     reader.run()
+}
+
+/// Reads the commands of a text that is partly unknown, all on one line of a file.
+pub(crate) fn commands_in(text: &Text, source: &Source) -> Vec<Simple> {
+    let mut marked = String::new();
+    for piece in text.pieces() {
+        match piece {
+            Piece::Known(known) => marked.push_str(&known.replace([MARK, MARK_END], "")),
+            Piece::Unknown(name) => {
+                marked.push(MARK);
+                marked.extend(name.chars().filter(|c| !matches!(*c, MARK | MARK_END)).take(119));
+                marked.push(MARK_END);
+            }
+        }
+    }
+    commands_at(&marked, &source.file, source.line)
 }
 
 /// Splits one field into words, as a shell would without running anything.

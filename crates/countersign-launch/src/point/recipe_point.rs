@@ -165,32 +165,43 @@ fn name_model(launch: &mut Launch, row: &matrix::Row) {
     }
 }
 
-/// Adds what the server script says besides the table: flags that the table lacks, and the environment.
+/// Adds the environment that the server script gives to each role. Its flags come from the table: the script reads
+/// them through a program that is not run here.
 fn add_script(tree: &Tree<'_>, row: &matrix::Row, rule: &TableRule, launches: &mut [Launch], out: &mut PointLaunches) {
-    let Some(path) = rule.server_script.as_deref().filter(|p| tree.files.exists(p)) else {
+    let Some(path) = rule.server_script.as_deref() else {
         return;
     };
-    let evaluation = script::evaluate(tree, row, path, &rule.server_variables, &rule.answers);
     let mut found = PointLaunches::default();
-    let calls = script::read(tree, row, &evaluation, &mut found);
+    let mut calls = Vec::new();
+    let once = [std::collections::BTreeMap::new()];
+    for run in if rule.server_runs.is_empty() {
+        &once[..]
+    } else {
+        &rule.server_runs[..]
+    } {
+        let mut variables = rule.server_variables.clone();
+        variables.extend(run.iter().map(|(k, v)| (k.clone(), v.clone())));
+        let evaluation = script::evaluate(tree, row, path, &variables, &rule.answers);
+        calls.extend(script::read(tree, row, &evaluation, &mut found));
+    }
     out.client = out.client.take().or_else(|| super::join_clients(calls));
+    found.files.sort();
+    found.files.dedup();
     out.files.extend(found.files);
+    let cut = found.missing.iter().any(|m| matches!(m, Missing::Truncated(_)));
     out.missing
         .extend(found.missing.into_iter().filter(|m| matches!(m, Missing::Truncated(_))));
     for launch in launches {
-        for other in found
+        let ways: Vec<&Launch> = found
             .launches
             .iter()
             .filter(|l| l.role == launch.role && l.engine == launch.engine)
-        {
-            for (name, values) in other.flags.iter() {
-                if !launch.flags.mentions(name) {
-                    values.iter().for_each(|v| launch.flags.push(name, v.clone()));
-                }
-            }
-            for (name, value) in &other.environment {
-                launch.environment.entry(name.clone()).or_insert_with(|| value.clone());
-            }
+            .collect();
+        add_environment(launch, &ways);
+        if cut || ways.is_empty() {
+            launch
+                .open_environment
+                .push(format!("{path} was not followed to its end"));
         }
         let role = launch.role;
         launch.settle();
@@ -198,4 +209,23 @@ fn add_script(tree: &Tree<'_>, row: &matrix::Row, rule: &TableRule, launches: &m
     }
     out.launches
         .extend(found.launches.into_iter().filter(|l| l.engine == crate::Engine::Router));
+}
+
+/// Adds what all ways through a script set alike; what they set differently depends on the way.
+fn add_environment(launch: &mut Launch, ways: &[&Launch]) {
+    let names: std::collections::BTreeSet<&String> = ways.iter().flat_map(|l| l.environment.keys()).collect();
+    for name in names {
+        let values: Vec<_> = ways.iter().map(|l| l.environment.get(name)).collect();
+        let Some(first) = values.iter().flatten().next() else {
+            continue;
+        };
+        let same = values.iter().all(|v| v.is_some_and(|v| v.value == first.value));
+        let mut value = (*first).clone();
+        if !same {
+            let conditions: Vec<String> = ways.iter().flat_map(|l| l.conditions.iter().cloned()).take(2).collect();
+            value.value =
+                crate::value::Text::unknown(format!("way through {}: {}", first.source.file, conditions.join("; ")));
+        }
+        launch.environment.entry(name.clone()).or_insert(value);
+    }
 }

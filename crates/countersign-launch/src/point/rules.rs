@@ -74,12 +74,16 @@ pub struct TableRule {
     /// The worker setting with the draft length.
     #[serde(default)]
     pub draft_setting: Option<String>,
-    /// The script that starts the servers with the table's flags: it is evaluated for what it adds.
+    /// The script that starts the servers with the table's flags: it is evaluated for the environment of each role.
     #[serde(default)]
     pub server_script: Option<String>,
     /// Variables of that script besides those of [`DeriveRules::variables`], as templates.
     #[serde(default)]
     pub server_variables: BTreeMap<String, String>,
+    /// Once for each, it is evaluated with these variables besides, as on the machines of each role; once without any
+    /// if there are none.
+    #[serde(default)]
+    pub server_runs: Vec<BTreeMap<String, String>>,
     /// What programs that it runs print.
     #[serde(default)]
     pub answers: Vec<AnswerRule>,
@@ -109,7 +113,7 @@ pub enum TableKind {
 
 /// The values that templates may name for a row.
 pub(super) fn values(row: &Row) -> BTreeMap<&'static str, String> {
-    let mut out = BTreeMap::new();
+    let mut out: BTreeMap<&'static str, String> = BTreeMap::new();
     let head = &row.head;
     out.insert("model", head.model.to_string());
     out.insert(
@@ -208,6 +212,21 @@ pub(super) fn values(row: &Row) -> BTreeMap<&'static str, String> {
                 ],
                 decode,
             );
+        }
+    }
+    out
+}
+
+/// Settings of the workers of a row, which the launchers export (domain guide 3.4).
+pub(super) fn settings(row: &Row) -> BTreeMap<String, String> {
+    let mut out = BTreeMap::new();
+    if let RowShape::Multi { prefill, decode } = &row.shape {
+        for worker in [prefill, decode] {
+            for setting in worker.settings.iter().flatten().flatten() {
+                if let Some((name, value)) = setting.split_once('=') {
+                    out.insert(name.to_owned(), value.to_owned());
+                }
+            }
         }
     }
     out

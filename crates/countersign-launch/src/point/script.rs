@@ -7,10 +7,11 @@ use countersign_matrix as matrix;
 use countersign_shell as shell;
 use shell::{CommandKind, Evaluation, PieceKind, Span, Value};
 
-use super::rules::{AnswerRule, fill, values};
+use super::rules::{AnswerRule, fill, settings, values};
 use super::{Missing, PointLaunches, ShellFiles, Tree, join_clients, place};
 use crate::client::ClientCall;
 use crate::launch::{Launch, OptionsFile, Start};
+use crate::shwords;
 use crate::value::{Arg, Source, Text};
 
 /// Evaluates a script for a point and adds what it starts.
@@ -61,12 +62,13 @@ pub(super) fn evaluate(
 ) -> Evaluation {
     let values = values(row);
     let rules = tree.rules;
-    let variables: BTreeMap<String, String> = rules
+    let mut variables: BTreeMap<String, String> = rules
         .variables
         .iter()
         .chain(more)
         .filter_map(|(name, template)| fill(template, &values).map(|v| (name.clone(), v)))
         .collect();
+    variables.extend(settings(row));
     let known = |name: &String| !variables.contains_key(name);
     let environment = shell::Environment {
         unknown: rules.unknown.iter().filter(|n| known(n)).cloned().collect(),
@@ -117,8 +119,10 @@ pub(super) fn read(
         if !matches!(command.kind, CommandKind::External | CommandKind::Builtin) {
             continue;
         }
-        if let Some(launch) = reader.launch(command, &argv) {
-            add(&mut out.launches, launch);
+        for argv in reader.started(argv) {
+            if let Some(launch) = reader.launch(command, &argv) {
+                add(&mut out.launches, launch);
+            }
         }
     }
     calls
@@ -171,6 +175,21 @@ impl Reader<'_> {
             out.push(Arg::new(text(&word.value), self.place_of(&word.value, word.span)));
         }
         out
+    }
+
+    /// The command itself, or the commands of the text that it gives to a shell (`setsid bash -c "$CMD"`).
+    fn started(&self, argv: Vec<Arg>) -> Vec<Vec<Arg>> {
+        let known = |i: usize| argv.get(i).and_then(|a| a.text.as_known()).unwrap_or("");
+        let shell = (0..argv.len()).find(|&i| {
+            matches!(known(i).rsplit('/').next(), Some("bash" | "sh")) && matches!(known(i + 1), "-c" | "-lc" | "-ec")
+        });
+        match shell.and_then(|i| argv.get(i + 2)) {
+            Some(text) => shwords::commands_in(&text.text, &text.source)
+                .into_iter()
+                .map(|c| c.argv)
+                .collect(),
+            None => vec![argv],
+        }
     }
 
     fn launch(&self, command: &shell::Command, argv: &[Arg]) -> Option<Launch> {
