@@ -15,44 +15,44 @@ use countersign_store::testing::TestDatabase;
 use secrecy::SecretString;
 
 /// The policy and world of `countersign demo`.
-pub const POLICY: &str = include_str!("../../crates/countersign-cli/demo/policy.yaml");
+pub(crate) const POLICY: &str = include_str!("../../crates/countersign-cli/demo/policy.yaml");
 /// See [`POLICY`].
-pub const WORLD: &str = include_str!("../../crates/countersign-cli/demo/world.yaml");
+pub(crate) const WORLD: &str = include_str!("../../crates/countersign-cli/demo/world.yaml");
 /// The status context of [`POLICY`].
-pub const CONTEXT: &str = "owner-signoff";
+pub(crate) const CONTEXT: &str = "owner-signoff";
 /// The pull request of [`WORLD`].
-pub const PULL: &str = "octo/bench#7";
+pub(crate) const PULL: &str = "octo/bench#7";
 
 /// A sign-off that passes in [`WORLD`].
-pub const GOOD: &str = "As a reviewer and owner, I looked at this and:\n- [x] Used the latest version of the checklist\n- [x] Saw that evals pass\n- [ ] If any of this cannot be satisfied, said why below\n";
+pub(crate) const GOOD: &str = "As a reviewer and owner, I looked at this and:\n- [x] Used the latest version of the checklist\n- [x] Saw that evals pass\n- [ ] If any of this cannot be satisfied, said why below\n";
 
 /// How long anything may take before a test says what it waited for.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The world without its timeline.
-pub fn quiet_world() -> World {
+pub(crate) fn quiet_world() -> World {
     let mut world = World::parse("demo world", WORLD).expect("the demo's world is right");
     world.timeline.clear();
     world
 }
 
 /// A folder with the policy, and the configuration that names it.
-pub struct Folder {
+pub(crate) struct Folder {
     folder: tempfile::TempDir,
 }
 
 impl Folder {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::write(folder.path().join("demo.yaml"), POLICY).expect("written");
         Self { folder }
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    pub fn config(&self, sim: &SimHandle, listen: &str) -> String {
+    pub(crate) fn config(&self, sim: &SimHandle, listen: &str) -> String {
         format!(
             "policies = {:?}\n[server]\nlisten = \"{listen}\"\nworkers = 2\nlease_seconds = 2\nmax_body_bytes = 1000000\n[github]\napp_id = {}\napi_url = \"{}\"\narchive_hosts = [{:?}]\n[repositories.\"*\"]\npolicy = \"demo\"\n",
             self.path(),
@@ -64,16 +64,16 @@ impl Folder {
 }
 
 /// Everything, with the server in this process.
-pub struct InProcess {
-    pub sim: SimHandle,
-    pub store: Store,
-    pub service: Service,
+pub(crate) struct InProcess {
+    pub(crate) sim: SimHandle,
+    pub(crate) store: Store,
+    pub(crate) service: Service,
     _folder: Folder,
     _database: TestDatabase,
 }
 
 impl InProcess {
-    pub async fn start(world: &World) -> Self {
+    pub(crate) async fn start(world: &World) -> Self {
         let sim = Sim::start(world).expect("the simulator starts");
         let database = TestDatabase::new().await.expect("a database");
         let store = database.store().await.expect("a store");
@@ -95,27 +95,27 @@ impl InProcess {
     }
 
     /// Sends what waits, and waits until nothing is left to do now.
-    pub async fn settle(&self) {
+    pub(crate) async fn settle(&self) {
         self.sim.deliver_all().await.expect("delivered");
         let settled = self.store.wait_until_settled(PATIENCE).await.expect("the database answers");
         assert!(settled.now, "not settled: {:?}", self.store.pending_work(5).await);
     }
 
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.sim.set_sink(None);
         self.service.stop().await;
     }
 }
 
 /// The server as a process.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub address: String,
+    pub(crate) address: String,
 }
 
 impl Server {
     /// Starts it and waits until it listens; with `kill_at` it ends itself at that point.
-    pub fn start(folder: &Folder, sim: &SimHandle, database: &str, kill_at: Option<&str>) -> Self {
+    pub(crate) fn start(folder: &Folder, sim: &SimHandle, database: &str, kill_at: Option<&str>) -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port();
         let address = format!("127.0.0.1:{port}");
         let config = folder.path().join("countersign.toml");
@@ -140,11 +140,11 @@ impl Server {
         server
     }
 
-    pub fn has_ended(&mut self) -> bool {
+    pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("a child").is_some()
     }
 
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         // SIGKILL: nothing is flushed.
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -162,7 +162,7 @@ fn program() -> PathBuf {
 }
 
 /// Waits for a condition.
-pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
@@ -172,12 +172,12 @@ pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// The folder `shared/` beside the repository, if it is there.
-pub fn shared() -> Option<PathBuf> {
+pub(crate) fn shared() -> Option<PathBuf> {
     let path = std::env::var_os("COUNTERSIGN_SHARED").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
     path.join("inferencex").is_dir().then_some(path)
 }
 
 /// The fetched clone, if its path was given.
-pub fn corpus() -> Option<PathBuf> {
+pub(crate) fn corpus() -> Option<PathBuf> {
     std::env::var_os("COUNTERSIGN_CORPUS").map(PathBuf::from)
 }

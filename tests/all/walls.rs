@@ -109,11 +109,3 @@ fn only_the_policy_knows_the_repository_that_is_judged() {
         }
     }
 }
-
-#[test]
-fn no_waiting_by_the_clock_in_unit_tests() {
-    for (path, text) in all_sources() {
-        let sleeps = text.contains("thread::sleep");
-        assert!(!sleeps, "{} sleeps; wait for a condition", path.display());
-    }
-}
