@@ -97,6 +97,10 @@ impl InProcess {
     /// Sends what waits, and waits until nothing is left to do now.
     pub(crate) async fn settle(&self) {
         self.sim.deliver_all().await.expect("delivered");
+        for delivery in self.sim.deliveries() {
+            let fine = matches!(delivery.status_code, 200..=299);
+            assert!(fine, "{} {:?} was answered {}", delivery.event, delivery.action, delivery.status_code);
+        }
         let settled = self.store.wait_until_settled(PATIENCE).await.expect("the database answers");
         assert!(settled.now, "not settled: {:?}", self.store.pending_work(5).await);
     }
