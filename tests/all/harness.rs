@@ -74,6 +74,7 @@ pub(crate) struct InProcess {
 
 impl InProcess {
     pub(crate) async fn start(world: &World) -> Self {
+        let _ = tracing_subscriber::fmt().with_env_filter("warn").with_test_writer().try_init();
         let sim = Sim::start(world).expect("the simulator starts");
         let database = TestDatabase::new().await.expect("a database");
         let store = database.store().await.expect("a store");
