@@ -92,6 +92,8 @@ impl InProcess {
         let engine = Engine::new(store.clone(), App::new(config).expect("an App"), settings, clock);
         let service = Service::start(engine).await.expect("it listens");
         sim.set_sink(Some(&format!("http://{}/webhook", service.address())));
+        // What the world holds from the start is found by a look at all open pull requests, as after an installation.
+        countersign_server::recover::reconcile(service.engine()).await.expect("GitHub answers");
         Self { sim, store, service, _folder: folder, _database: database }
     }
 
@@ -180,9 +182,4 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 pub(crate) fn shared() -> Option<PathBuf> {
     let path = std::env::var_os("COUNTERSIGN_SHARED").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
     path.join("inferencex").is_dir().then_some(path)
-}
-
-/// The fetched clone, if its path was given.
-pub(crate) fn corpus() -> Option<PathBuf> {
-    std::env::var_os("COUNTERSIGN_CORPUS").map(PathBuf::from)
 }

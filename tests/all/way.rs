@@ -93,6 +93,7 @@ async fn drafts_wait_and_deleted_or_foreign_edited_signoffs_do_not_count() {
     way.settle().await;
     assert_eq!(verdicts(&way).len(), 1);
 
+    way.sim.advance(chrono::TimeDelta::minutes(1));
     way.sim.edit_comment(comment, &format!("{GOOD}\n"), "mallory").expect("edited");
     way.settle().await;
     let (state, text) = status(&way);

@@ -6,6 +6,7 @@
 )]
 
 mod doctor;
+mod matrix;
 mod policy;
 mod rehearse;
 mod serve;
@@ -42,6 +43,8 @@ enum Command {
         #[command(subcommand)]
         command: policy::PolicyCommand,
     },
+    /// Print what a revision of a clone would benchmark, or what differs from another revision.
+    Matrix(matrix::MatrixArgs),
     /// Check credentials, permissions, webhook, database and clock.
     Doctor(ConfigArgs),
 }
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
             Command::Demo => rehearse::demo().await,
             Command::Migrate(args) => serve::migrate(&args.config).await,
             Command::Policy { command } => policy::run(&command),
+            Command::Matrix(args) => matrix::run(&args),
             Command::Doctor(args) => doctor::run(&args.config).await,
         }
     });
