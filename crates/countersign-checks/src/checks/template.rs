@@ -78,7 +78,7 @@ impl TypedCheck for Template {
     }
 }
 
-fn open_items<'m>(found: &'m TemplateMatch) -> impl Iterator<Item = &'m countersign_signoff::UntickedItem> {
+fn open_items(found: &TemplateMatch) -> impl Iterator<Item = &countersign_signoff::UntickedItem> {
     found.unticked.iter().filter(|item| !item.conditional && !item.explanation.is_named())
 }
 

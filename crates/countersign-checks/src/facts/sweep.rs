@@ -276,6 +276,9 @@ fn word(conclusion: Conclusion) -> &'static str {
     }
 }
 
+/// Entries with a field that differs, and files that differ.
+type Stale = (Vec<(String, String)>, Vec<String>);
+
 /// What of the selected entries changed between a run's commit and head: rows (image, topology), scripts and recipes
 /// (domain guide, section 5.4). Launchers and shared libraries are left out: merges of the target branch move them.
 fn stale(
@@ -283,7 +286,7 @@ fn stale(
     policy: &Policy,
     selected: &Selected,
     run: &WorkflowRun,
-) -> Result<(Vec<(String, String)>, Vec<String>), Cause> {
+) -> Result<Stale, Cause> {
     let then_files = TreeFiles::new(evidence, &run.head_sha)?;
     let head_files = TreeFiles::new(evidence, &evidence.pull_request.head_sha)?;
     let then = countersign_matrix::Configs::read(&then_files, &policy.layout, &policy.matrix);
