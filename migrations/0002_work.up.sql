@@ -30,8 +30,10 @@ CREATE TABLE work (
     CHECK ((leased_until IS NULL) = (leased_by IS NULL))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
-CREATE INDEX work_waiting ON work (repository, run_at, key) WHERE requested > done AND dead_at IS NULL;
-CREATE INDEX work_leased ON work (repository, leased_until) WHERE leased_until IS NOT NULL;
+-- What can be claimed once it is due, and nothing else: a claimed row leaves it.
+CREATE INDEX work_ready ON work (kind, repository, run_at, key)
+    WHERE requested > done AND dead_at IS NULL AND leased_until IS NULL;
+CREATE INDEX work_leased ON work (leased_until) WHERE leased_until IS NOT NULL;
 CREATE INDEX work_dead ON work (dead_at) WHERE dead_at IS NOT NULL;
 
 -- Whose turn it is: the repository that was served longest ago goes first.

@@ -42,7 +42,10 @@ async fn killed_at(point: &'static str) {
         loop {
             // What the restarted server asks GitHub to deliver again goes out here.
             pumping.deliver_all().await.expect("sent or refused");
-            let right = sim.status(PULL, CONTEXT).expect("there").is_some_and(|status| status.state == "success");
+            let right = sim
+                .status(PULL, CONTEXT)
+                .expect("there")
+                .is_some_and(|status| status.state == "success");
             if right && store.settled().await.expect("the database answers").empty {
                 break;
             }
@@ -53,13 +56,24 @@ async fn killed_at(point: &'static str) {
     if tokio::time::timeout(PATIENCE, done).await.is_err() {
         let log = std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
         let tail: Vec<&str> = log.lines().rev().take(15).collect();
-        panic!("{point}: not settled; status {:?}; work {:?}; log {tail:#?}", sim.status(PULL, CONTEXT), store.pending_work(5).await);
+        panic!(
+            "{point}: not settled; status {:?}; work {:?}; log {tail:#?}",
+            sim.status(PULL, CONTEXT),
+            store.pending_work(5).await
+        );
     }
     let comments = sim.own_comments(PULL).expect("there");
     assert_eq!(comments.len(), 1, "{point}: one comment, not {}", comments.len());
-    assert!(comments[0].body.contains(&format!("signoff=issuecomment-{signoff} ")), "{point}");
+    assert!(
+        comments[0].body.contains(&format!("signoff=issuecomment-{signoff} ")),
+        "{point}"
+    );
     let head = sim.head(PULL).expect("a head");
-    let decided = sim.statuses("octo/bench", &head).into_iter().filter(|status| status.context == CONTEXT && status.state == "success").count();
+    let decided = sim
+        .statuses("octo/bench", &head)
+        .into_iter()
+        .filter(|status| status.context == CONTEXT && status.state == "success")
+        .count();
     assert_eq!(decided, 1, "{point}: one status with the result");
     assert!(sim.complaints().is_empty(), "{point}: {:?}", sim.complaints());
 }

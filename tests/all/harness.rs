@@ -74,27 +74,48 @@ pub(crate) struct InProcess {
 
 impl InProcess {
     pub(crate) async fn start(world: &World) -> Self {
-        let _ = tracing_subscriber::fmt().with_env_filter("warn").with_test_writer().try_init();
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter("warn")
+            .with_test_writer()
+            .try_init();
         let sim = Sim::start(world).expect("the simulator starts");
         let database = TestDatabase::new().await.expect("a database");
         let store = database.store().await.expect("a store");
         let folder = Folder::new();
         let (key, secret) = (sim.app_key_pem().to_owned(), sim.webhook_secret());
-        let settings = Settings::from_text(&folder.config(&sim, "127.0.0.1:0"), Path::new("test"), &|name| match name {
-            "COUNTERSIGN_PRIVATE_KEY" => Some(key.clone()),
-            "COUNTERSIGN_WEBHOOK_SECRET" => Some(secret.clone()),
-            _ => None,
-        })
+        let settings = Settings::from_text(
+            &folder.config(&sim, "127.0.0.1:0"),
+            Path::new("test"),
+            &|name| match name {
+                "COUNTERSIGN_PRIVATE_KEY" => Some(key.clone()),
+                "COUNTERSIGN_WEBHOOK_SECRET" => Some(secret.clone()),
+                _ => None,
+            },
+        )
         .expect("settings");
-        let mut config = AppConfig::new(sim.app_id(), SecretString::from(key.clone()), sim.base_url().parse().expect("an address"));
-        config.archive_hosts.extend(settings.config.github.archive_hosts.iter().cloned());
+        let mut config = AppConfig::new(
+            sim.app_id(),
+            SecretString::from(key.clone()),
+            sim.base_url().parse().expect("an address"),
+        );
+        config
+            .archive_hosts
+            .extend(settings.config.github.archive_hosts.iter().cloned());
         let clock = Clock::Shared(Arc::new(AtomicI64::new(sim.now().timestamp())));
         let engine = Engine::new(store.clone(), App::new(config).expect("an App"), settings, clock);
         let service = Service::start(engine).await.expect("it listens");
         sim.set_sink(Some(&format!("http://{}/webhook", service.address())));
         // What the world holds from the start is found by a look at all open pull requests, as after an installation.
-        countersign_server::recover::reconcile(service.engine()).await.expect("GitHub answers");
-        Self { sim, store, service, _folder: folder, _database: database }
+        countersign_server::recover::reconcile(service.engine())
+            .await
+            .expect("GitHub answers");
+        Self {
+            sim,
+            store,
+            service,
+            _folder: folder,
+            _database: database,
+        }
     }
 
     /// Sends what waits, and waits until nothing is left to do now.
@@ -102,9 +123,17 @@ impl InProcess {
         self.sim.deliver_all().await.expect("delivered");
         for delivery in self.sim.deliveries() {
             let fine = matches!(delivery.status_code, 200..=299);
-            assert!(fine, "{} {:?} was answered {}", delivery.event, delivery.action, delivery.status_code);
+            assert!(
+                fine,
+                "{} {:?} was answered {}",
+                delivery.event, delivery.action, delivery.status_code
+            );
         }
-        let settled = self.store.wait_until_settled(PATIENCE).await.expect("the database answers");
+        let settled = self
+            .store
+            .wait_until_settled(PATIENCE)
+            .await
+            .expect("the database answers");
         assert!(settled.now, "not settled: {:?}", self.store.pending_work(5).await);
     }
 
@@ -123,11 +152,18 @@ pub(crate) struct Server {
 impl Server {
     /// Starts it and waits until it listens; with `kill_at` it ends itself at that point.
     pub(crate) fn start(folder: &Folder, sim: &SimHandle, database: &str, kill_at: Option<&str>) -> Self {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port();
+        let port = std::net::TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .expect("a free port")
+            .port();
         let address = format!("127.0.0.1:{port}");
         let config = folder.path().join("countersign.toml");
         std::fs::write(&config, folder.config(sim, &address)).expect("written");
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.path().join("log")).expect("a log");
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(folder.path().join("log"))
+            .expect("a log");
         let mut command = Command::new(program());
         command
             .args(["serve", "--config"])
@@ -143,7 +179,9 @@ impl Server {
         }
         let child = command.spawn().expect("the program starts");
         let mut server = Self { child, address };
-        wait_for("the server to listen", || std::net::TcpStream::connect(&server.address).is_ok() || server.has_ended());
+        wait_for("the server to listen", || {
+            std::net::TcpStream::connect(&server.address).is_ok() || server.has_ended()
+        });
         server
     }
 
@@ -180,6 +218,9 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// The folder `shared/` beside the repository, if it is there.
 pub(crate) fn shared() -> Option<PathBuf> {
-    let path = std::env::var_os("COUNTERSIGN_SHARED").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
+    let path = std::env::var_os("COUNTERSIGN_SHARED").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+        PathBuf::from,
+    );
     path.join("inferencex").is_dir().then_some(path)
 }

@@ -12,19 +12,42 @@ fn root() -> PathBuf {
 
 /// Package name → names of the packages it is built from, at any depth; without those for tests.
 fn closures() -> BTreeMap<String, BTreeSet<String>> {
-    let output = Command::new(env!("CARGO")).args(["metadata", "--format-version", "1", "--locked"]).current_dir(root()).output().expect("cargo runs");
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
     let name = |id: &str| {
-        metadata["packages"].as_array().into_iter().flatten().find(|package| package["id"] == id).and_then(|package| package["name"].as_str()).unwrap_or_default().to_owned()
+        metadata["packages"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|package| package["id"] == id)
+            .and_then(|package| package["name"].as_str())
+            .unwrap_or_default()
+            .to_owned()
     };
     let mut direct: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for node in metadata["resolve"]["nodes"].as_array().into_iter().flatten() {
         let normal = node["deps"].as_array().into_iter().flatten().filter(|dependency| {
-            dependency["dep_kinds"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind["kind"].is_null()))
+            dependency["dep_kinds"]
+                .as_array()
+                .is_some_and(|kinds| kinds.iter().any(|kind| kind["kind"].is_null()))
         });
-        direct.insert(node["id"].as_str().unwrap_or_default().to_owned(), normal.filter_map(|dependency| Some(dependency["pkg"].as_str()?.to_owned())).collect());
+        direct.insert(
+            node["id"].as_str().unwrap_or_default().to_owned(),
+            normal
+                .filter_map(|dependency| Some(dependency["pkg"].as_str()?.to_owned()))
+                .collect(),
+        );
     }
-    let members: BTreeSet<&str> = metadata["workspace_members"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let members: BTreeSet<&str> = metadata["workspace_members"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     members
         .into_iter()
         .map(|member| {
@@ -45,10 +68,29 @@ fn closures() -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn pure_crates_know_no_io_and_each_outside_has_one_door() {
     const PURE: &[&str] = &[
-        "countersign-core", "countersign-yaml", "countersign-codeowners", "countersign-signoff", "countersign-records", "countersign-matrix",
-        "countersign-shell", "countersign-launch", "countersign-policy", "countersign-checks",
+        "countersign-core",
+        "countersign-yaml",
+        "countersign-codeowners",
+        "countersign-signoff",
+        "countersign-records",
+        "countersign-matrix",
+        "countersign-shell",
+        "countersign-launch",
+        "countersign-policy",
+        "countersign-checks",
     ];
-    const OUTSIDE: &[&str] = &["tokio", "octocrab", "sqlx", "reqwest", "hyper", "axum", "countersign-store", "countersign-github", "countersign-server", "countersign-sim"];
+    const OUTSIDE: &[&str] = &[
+        "tokio",
+        "octocrab",
+        "sqlx",
+        "reqwest",
+        "hyper",
+        "axum",
+        "countersign-store",
+        "countersign-github",
+        "countersign-server",
+        "countersign-sim",
+    ];
     let closures = closures();
     for pure in PURE {
         let closure = closures.get(*pure).unwrap_or_else(|| panic!("{pure} is no member"));
@@ -59,7 +101,9 @@ fn pure_crates_know_no_io_and_each_outside_has_one_door() {
     let owners = |library: &str| -> Vec<&str> {
         closures
             .iter()
-            .filter(|(name, closure)| closure.contains(library) && !matches!(name.as_str(), "countersign" | "countersign-server"))
+            .filter(|(name, closure)| {
+                closure.contains(library) && !matches!(name.as_str(), "countersign" | "countersign-server")
+            })
             .map(|(name, _)| name.as_str())
             .collect()
     };
@@ -71,7 +115,10 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            if path.file_name().is_some_and(|name| name != "target" && name != "node_modules") {
+            if path
+                .file_name()
+                .is_some_and(|name| name != "target" && name != "node_modules")
+            {
                 sources(&path, found);
             }
         } else if path.extension().is_some_and(|ending| ending == "rs") {
@@ -84,7 +131,10 @@ fn all_sources() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     sources(&root().join("crates"), &mut found);
     sources(&root().join("tests"), &mut found);
-    found.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).expect("text"))).collect()
+    found
+        .into_iter()
+        .map(|path| (path.clone(), std::fs::read_to_string(path).expect("text")))
+        .collect()
 }
 
 #[test]
@@ -92,7 +142,11 @@ fn files_are_short_and_say_what_they_are_for() {
     for (path, text) in all_sources() {
         let lines = text.lines().count();
         assert!(lines <= 660, "{} has {lines} lines", path.display());
-        assert!(text.starts_with("//!") || text.starts_with("#!["), "{} does not begin by saying its purpose", path.display());
+        assert!(
+            text.starts_with("//!") || text.starts_with("#!["),
+            "{} does not begin by saying its purpose",
+            path.display()
+        );
     }
 }
 
@@ -103,7 +157,9 @@ fn only_the_policy_knows_the_repository_that_is_judged() {
             continue;
         }
         // Tests may look for the real files in the folder beside the repository; code may not know the name.
-        let code = !path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "examples");
+        let code = !path
+            .components()
+            .any(|part| part.as_os_str() == "tests" || part.as_os_str() == "examples");
         for word in ["SemiAnalysisAI", "InferenceX"] {
             assert!(!(code && text.contains(word)), "{} knows {word}", path.display());
         }

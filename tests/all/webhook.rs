@@ -32,29 +32,55 @@ async fn bad_requests_get_their_answer_and_leave_nothing_but_a_count() {
     let secret = way.sim.webhook_secret();
     let comment = br#"{"action":"created"}"#;
     assert_eq!(post(&way, b"{}", "wrong", Some("ping"), "g1").await.0, 401);
-    assert_eq!(post(&way, &vec![b' '; 30 * 1024 * 1024], &secret, Some("ping"), "g2").await.0, 413);
+    assert_eq!(
+        post(&way, &vec![b' '; 30 * 1024 * 1024], &secret, Some("ping"), "g2")
+            .await
+            .0,
+        413
+    );
     assert_eq!(post(&way, b"{", &secret, Some("whatever"), "g3").await.0, 400);
     assert_eq!(post(&way, b"{}", &secret, None, "g4").await.0, 400);
     let (code, text) = post(&way, comment, &secret, Some("issue_comment"), "g5").await;
     assert!(code == 400 && text.contains("issue"), "{code} {text}");
     for guid in ["g1", "g2", "g3", "g4", "g5"] {
-        assert!(way.store.delivery(guid).await.expect("the database answers").is_none(), "{guid} is stored");
+        assert!(
+            way.store.delivery(guid).await.expect("the database answers").is_none(),
+            "{guid} is stored"
+        );
     }
 
     let (code, _) = post(&way, b"{}", &secret, Some("some_future_event"), "g6").await;
     assert_eq!(code, 202, "an unknown event is stored as ignored");
-    let stored = way.store.delivery("g6").await.expect("the database answers").expect("stored");
+    let stored = way
+        .store
+        .delivery("g6")
+        .await
+        .expect("the database answers")
+        .expect("stored");
     assert!(stored.ignored_reason.is_some());
-    assert_eq!(post(&way, b"{}", &secret, Some("some_future_event"), "g6").await, (202, "stored before\n".into()));
+    assert_eq!(
+        post(&way, b"{}", &secret, Some("some_future_event"), "g6").await,
+        (202, "stored before\n".into())
+    );
 
     // Counts are written every few seconds.
     let patience = std::time::Instant::now();
     loop {
-        let counted: i64 = way.store.rejected(10).await.expect("the database answers").iter().map(|(_, _, count)| count).sum();
+        let counted: i64 = way
+            .store
+            .rejected(10)
+            .await
+            .expect("the database answers")
+            .iter()
+            .map(|(_, _, count)| count)
+            .sum();
         if counted == 5 {
             break;
         }
-        assert!(counted < 5 && patience.elapsed() < crate::harness::PATIENCE, "{counted} counted");
+        assert!(
+            counted < 5 && patience.elapsed() < crate::harness::PATIENCE,
+            "{counted} counted"
+        );
         tokio::task::yield_now().await;
     }
     way.stop().await;

@@ -9,6 +9,7 @@ use countersign_core::{Cause, CauseKind, Evidence, Observed};
 use countersign_policy::{LoadedPolicy, Policy};
 use countersign_signoff::{AuthorInfo, Recognition, Template};
 
+use crate::facts::affected::{self, Affected};
 use crate::facts::points::{self, Points};
 use crate::facts::reuse::{self, Reuse};
 use crate::facts::sweep::{self, Sweep};
@@ -24,6 +25,7 @@ pub struct Context<'a> {
     template: OnceCell<Result<Template, Cause>>,
     reuse: OnceCell<Result<Reuse, Cause>>,
     points: OnceCell<Result<Points, Cause>>,
+    affected: OnceCell<Result<Affected, Cause>>,
     sweep: OnceCell<Result<Option<Sweep<'a>>, Cause>>,
 }
 
@@ -39,6 +41,7 @@ impl<'a> Context<'a> {
             template: OnceCell::new(),
             reuse: OnceCell::new(),
             points: OnceCell::new(),
+            affected: OnceCell::new(),
             sweep: OnceCell::new(),
         }
     }
@@ -139,6 +142,30 @@ impl<'a> Context<'a> {
         self.points
             .get_or_init(|| points::compute(self.evidence, self.policy()))
             .as_ref()
+    }
+
+    /// The entries that the pull request touches.
+    ///
+    /// # Errors
+    /// What could not be read.
+    pub fn affected(&self) -> Result<&Affected, &Cause> {
+        self.affected
+            .get_or_init(|| affected::compute(self.evidence, self.policy()))
+            .as_ref()
+    }
+
+    /// A section that only some checks need.
+    ///
+    /// # Errors
+    /// The policy does not have it.
+    pub fn section<T>(&self, name: &str, section: &'a Option<T>) -> Result<&'a T, Cause> {
+        section.as_ref().ok_or_else(|| {
+            Cause::new(
+                CauseKind::Malformed,
+                format!("the section `{name}` of the policy"),
+                "it is not there, and this check needs it",
+            )
+        })
     }
 
     /// The run that proves the points; `None` where there are no points.

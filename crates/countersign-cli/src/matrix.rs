@@ -73,7 +73,16 @@ pub(crate) fn run(args: &MatrixArgs) -> Result<ExitCode> {
         (Some(base_tree), Some(base)) if args.changelog => {
             let text = |tree: &Revision<'_>| tree.read(&layout.changelog).unwrap_or_else(|| Arc::from(""));
             added_items(&layout.changelog, &text(base_tree), &text(&head_tree))
-                .and_then(|items| select(&layout.changelog, &items, &head, Some(base), rules, SelectOptions::default()))
+                .and_then(|items| {
+                    select(
+                        &layout.changelog,
+                        &items,
+                        &head,
+                        Some(base),
+                        rules,
+                        SelectOptions::default(),
+                    )
+                })
                 .map(|selection| selection_report(&selection, rules, format))
         }
         (_, Some(base)) => full_sweep(base, rules, EvalMode::Marked)
@@ -148,7 +157,11 @@ impl Git {
     fn output(&self, args: &[&str]) -> Result<String> {
         let output = Command::new("git").arg("-C").arg(&self.folder).args(args).output()?;
         if !output.status.success() {
-            bail!("git {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+            bail!(
+                "git {}: {}",
+                args.join(" "),
+                String::from_utf8_lossy(&output.stderr).trim()
+            );
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
@@ -201,7 +214,11 @@ impl<'g> Revision<'g> {
         Ok(Self {
             git,
             commit,
-            paths: listing.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect(),
+            paths: listing
+                .split('\0')
+                .filter(|path| !path.is_empty())
+                .map(str::to_owned)
+                .collect(),
         })
     }
 }

@@ -104,11 +104,7 @@ impl Rehearsal {
         let pulls = world
             .repositories
             .iter()
-            .flat_map(|(repository, spec)| {
-                spec.pulls
-                    .iter()
-                    .map(move |pull| (repository.clone(), pull.number))
-            })
+            .flat_map(|(repository, spec)| spec.pulls.iter().map(move |pull| (repository.clone(), pull.number)))
             .collect();
         let sim = Sim::start(&world)?;
         let postgres = PrivatePostgres::start_async(PrivateOptions::default()).await?;

@@ -36,7 +36,9 @@ pub(crate) fn app(settings: &Settings) -> Result<App> {
         .parse()
         .with_context(|| format!("github.api_url {:?} is no address", settings.config.github.api_url))?;
     let mut config = AppConfig::new(settings.app_id, settings.private_key.clone(), url);
-    config.archive_hosts.extend(settings.config.github.archive_hosts.iter().cloned());
+    config
+        .archive_hosts
+        .extend(settings.config.github.archive_hosts.iter().cloned());
     Ok(App::new(config)?)
 }
 

@@ -52,7 +52,7 @@ impl Stores {
         Self {
             listings: Cache::builder()
                 .max_capacity(limits.tree_cache_bytes / 4)
-                .weigher(|_, listing: &Listing| bounded(listing.iter().map(|(path, _)| path.len() + 160).sum()))
+                .weigher(|_, listing: &Listing| bounded(listing.keys().map(|path| path.len() + 160).sum()))
                 .build(),
             blobs: Cache::builder()
                 .max_capacity(limits.tree_cache_bytes / 4 * 3)

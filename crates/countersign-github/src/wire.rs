@@ -161,8 +161,13 @@ impl Commit {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Comparison {
-    pub(crate) base_commit: Commit,
-    pub(crate) merge_base_commit: Commit,
+    pub(crate) merge_base_commit: Named,
+}
+
+/// A branch.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Tip {
+    pub(crate) commit: Commit,
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,4 +1,5 @@
 //! The client's rules about repeating, limits, tokens, conditional requests and lists, against the simulator.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod support;
 

@@ -1,13 +1,15 @@
 //! Gathering against the simulator.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod support;
 
 use countersign_core::evidence::{Conclusion, EntryMode, PullState, Role, Upstream};
-use countersign_core::{Cause, CauseKind, Evidence, Observed};
+use countersign_core::{Cause, CauseKind, CommitSha, Evidence, Observed};
 use countersign_github::Gathered;
 use countersign_sim::world::actions::ArtifactSpec;
 use countersign_sim::world::faults::FaultSpec;
 use countersign_sim::world::repo::CommitSpec;
+use countersign_sim::world::spell::Files;
 use countersign_sim::world::timeline::{Push, Step};
 use serde_json::json;
 use support::{Bench, world};
@@ -179,7 +181,17 @@ async fn runs_are_those_that_can_matter() {
 
 #[tokio::test]
 async fn people_are_known_as_far_as_they_may_be() {
+    // Named himself for all that he has to own: no team can decide anything, and none is asked for.
     let bench = Bench::new(&world());
+    let (evidence, _) = bench.evidence().await;
+    assert_eq!(evidence.people.signer_teams.len(), 0);
+    assert!(!bench.calls().iter().any(|call| call.contains("/teams/")));
+    // Where he is not, all teams are.
+    let mut world = world();
+    let files = &mut world.repositories.get_mut(support::REPO).unwrap().commits[0].files;
+    let owners = "* @octo-org/core\n/configs/ @olivia @octo-org/vendor @octo-org/hidden @octo-org/gone\n";
+    files.extend(serde_json::from_value::<Files>(json!({".github/CODEOWNERS": owners})).unwrap());
+    let bench = Bench::new(&world);
     let (evidence, _) = bench.evidence().await;
     let people = &evidence.people;
     let roles: Vec<_> = people
@@ -253,8 +265,7 @@ async fn a_second_gathering_costs_next_to_nothing() {
         serde_json::to_value(&second).unwrap()
     );
     eprintln!("cold {cold:?}, warm {warm:?}");
-    // The two teams that may not be read: GitHub counts refusals.
-    assert_eq!((warm.calls, warm.downloads), (2, 0), "{warm:?}");
+    assert_eq!((warm.calls, warm.downloads), (0, 0), "{warm:?}");
     assert!(warm.not_modified > 0);
 }
 
@@ -382,7 +393,7 @@ async fn what_moves_meanwhile_is_noticed() {
 
 #[tokio::test]
 async fn facts_that_cannot_be_read_are_unavailable_and_nothing_else_is() {
-    let cases: [(&str, fn(&Evidence) -> Option<Cause>); 7] = [
+    let cases: [(&str, Fact); 6] = [
         ("GET /repos/*/*/pulls/7/files", |evidence| {
             unavailable(&evidence.changed_files)
         }),
@@ -391,9 +402,6 @@ async fn facts_that_cannot_be_read_are_unavailable_and_nothing_else_is() {
         }),
         ("GET /repos/*/*/issues/7/comments", |evidence| {
             unavailable(&evidence.comments)
-        }),
-        ("GET /repos/*/*/compare/**", |evidence| {
-            unavailable(&evidence.merge_base)
         }),
         ("GET /repos/*/*/actions/workflows/**", |evidence| {
             unavailable(&evidence.runs)
@@ -426,8 +434,8 @@ async fn facts_that_cannot_be_read_are_unavailable_and_nothing_else_is() {
     // Without the pull request, the sign-off or the target branch there is nothing to judge.
     for on in [
         "GET /repos/*/*/pulls/7",
-        "GET /repos/*/*/issues/comments/600",
-        "GET /repos/*/*/git/ref/heads/main",
+        "GET /repos/*/*/issues/**",
+        "GET /repos/*/*/branches/main",
     ] {
         let bench = Bench::new(&world());
         bench
@@ -445,6 +453,8 @@ async fn facts_that_cannot_be_read_are_unavailable_and_nothing_else_is() {
         assert_eq!(error.retry(), countersign_github::Retry::Soon, "{on}: {error}");
     }
 }
+
+type Fact = fn(&Evidence) -> Option<Cause>;
 
 fn unavailable<T>(fact: &Observed<T>) -> Option<Cause> {
     match fact {
@@ -552,4 +562,84 @@ async fn downloads_come_from_named_hosts_only_and_without_a_token() {
     let bench = Bench::new(&world());
     bench.evidence().await;
     assert_eq!(bench.sim.complaints(), [] as [String; 0]);
+}
+
+#[tokio::test]
+async fn the_template_of_the_time_of_signing() {
+    let bench = Bench::new(&world());
+    assert_eq!(bench.evidence().await.0.previous_template, Observed::Absent);
+    let before: CommitSha = bench.evidence().await.0.trusted_sha;
+    let date = "2026-08-07T20:00:00Z".parse().unwrap();
+    let change = CommitSpec {
+        id: "newer".into(),
+        date: Some(date),
+        files: serde_json::from_value(json!({"docs/checklist.md": "As a PR reviewer and CODEOWNER\n- [ ] more\n"}))
+            .unwrap(),
+        ..CommitSpec::default()
+    };
+    bench.sim.push_branch(support::REPO, "main", change).unwrap();
+    // The simulator's answer about a path's history, where it has none.
+    let commit = |sha: &CommitSha, date: &str, parent: &CommitSha| json!({"sha": sha, "commit": {"message": "x", "committer": {"date": date}}, "parents": [{"sha": parent}]});
+    let tip: CommitSha = bench.evidence().await.0.trusted_sha;
+    let body = json!([
+        commit(&tip, "2026-08-07T20:00:00Z", &before),
+        commit(&before, "2026-08-01T09:00:00Z", &before)
+    ]);
+    bench
+        .sim
+        .add_fault(FaultSpec {
+            status: Some(200),
+            body: Some(body.to_string()),
+            ..fault("GET /repos/*/*/commits")
+        })
+        .unwrap();
+    let (evidence, _) = bench.evidence().await;
+    let previous = evidence.previous_template.present().unwrap();
+    assert_eq!((&previous.commit, previous.replaced_at), (&before, date));
+    assert!(previous.text.contains("passes evals"));
+    // Signed anew after the change: nothing is owed.
+    bench
+        .sim
+        .edit_comment(600, "As a PR reviewer and CODEOWNER\n- [x] more", "dave")
+        .unwrap();
+    assert_eq!(bench.evidence().await.0.previous_template, Observed::Absent);
+}
+
+#[tokio::test]
+async fn where_the_target_was_merged_in_the_comparison_says_where_they_parted() {
+    let mut world = world();
+    let repository = world.repositories.get_mut(support::REPO).unwrap();
+    repository.commits.push(CommitSpec {
+        id: "sync".into(),
+        parents: vec!["arm-2".into(), "tip".into()],
+        message: Some("Merge main".into()),
+        ..CommitSpec::default()
+    });
+    repository.branches.insert("arm".into(), "sync".into());
+    repository.pulls[0].head = serde_json::from_value(json!({"sha": "sync", "ref": "arm"})).unwrap();
+    let bench = Bench::new(&world);
+    let (evidence, _) = bench.evidence().await;
+    assert_eq!(evidence.merge_base.present(), Some(&evidence.trusted_sha));
+    // One commit is both: its tree shows what either shows.
+    assert!(evidence.trusted_file("docs/checklist.md").present().is_some());
+    assert!(evidence.base_file("configs/master.yaml").present().is_some());
+    assert_eq!(
+        bench.calls().iter().filter(|call| call.contains("/compare/")).count(),
+        1
+    );
+
+    let bench = Bench::new(&world);
+    bench
+        .sim
+        .add_fault(FaultSpec {
+            status: Some(502),
+            ..fault("GET /repos/*/*/compare/**")
+        })
+        .unwrap();
+    let (evidence, _) = bench.evidence().await;
+    assert!(unavailable(&evidence.merge_base).unwrap().why.contains("502"));
+    assert!(matches!(
+        evidence.base_file("configs/master.yaml"),
+        Observed::Unavailable(_)
+    ));
 }

@@ -1,4 +1,5 @@
 //! Publishing against the simulator: each thing once, whatever happens to the answers.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod support;
 
@@ -44,6 +45,7 @@ impl Comment {
             signoff: key(SIGNOFF),
             head: &self.head,
             body: &self.body,
+            not_these: &[],
             remembered,
         }
     }
@@ -63,6 +65,15 @@ async fn a_comment_is_there_once() {
         let again = ensure_comment(&repo, &comment.wanted(remembered)).await.unwrap();
         assert_eq!((again.id, again.written), (first.id, false), "{remembered:?}");
     }
+    // One that must not be changed is not: a new one is made beside it.
+    let not_these = [first.id];
+    let beside = DesiredComment {
+        not_these: &not_these,
+        ..comment.wanted(None)
+    };
+    let second = ensure_comment(&repo, &beside).await.unwrap();
+    assert!(second.written && second.id != first.id);
+    bench.sim.delete_comment(second.id, "olivia").unwrap();
     let changed = Comment::new(&bench, "REJECTED");
     let updated = ensure_comment(&repo, &changed.wanted(Some(first.id))).await.unwrap();
     assert_eq!((updated.id, updated.written), (first.id, true));

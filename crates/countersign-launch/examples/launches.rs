@@ -151,7 +151,7 @@ impl Tally {
     }
 }
 
-fn recipes(dir: &str, rev: &str, folder: &str) {
+fn recipes(dir: &str, rev: &str, folder: &str, show: bool) {
     let repo = Repository::new(dir, rev);
     let paths: Vec<String> = repo.list(folder).into_iter().filter(|p| p.ends_with(".yaml")).collect();
     let files = repo.read_all(&paths);
@@ -172,6 +172,22 @@ fn recipes(dir: &str, rev: &str, folder: &str) {
             match recipe::read(path, text, &options) {
                 Ok(recipe) => {
                     for launch in recipe.launches.iter().filter(|l| l.role != Role::Frontend) {
+                        if show && selector.is_none() {
+                            let p = &launch.parallel;
+                            let k = launch.spec.as_ref().and_then(|s| s.draft_tokens.value().copied());
+                            let n = |f: &Fact<u32>| f.value().copied().unwrap_or(0);
+                            println!(
+                                "{path} {} tp={} pp={} dp={} ep={} dpa={} k={} kv={}",
+                                launch.role,
+                                n(&p.tp),
+                                n(&p.pp),
+                                n(&p.dp),
+                                n(&p.ep),
+                                p.dp_attention.value().copied().unwrap_or(false),
+                                k.map_or("None".to_owned(), |k| k.to_string()),
+                                launch.kv_cache_dtype.value().cloned().unwrap_or_default()
+                            );
+                        }
                         if !tally.add(launch) {
                             println!("{path} {selector:?} {}: {:?}", launch.role, launch.unknowns());
                         }
@@ -451,6 +467,7 @@ fn main() {
             &arg(1, "."),
             &arg(2, "HEAD"),
             &arg(3, "benchmarks/multi_node/srt-slurm-recipes"),
+            args.len() > 4,
         ),
         "pages" => pages(&arg(1, "."), &arg(2, "HEAD"), &arg(3, "."), args.len() > 4),
         "points" => points(&arg(1, "."), &arg(2, "HEAD"), &arg(3, "")),

@@ -9,13 +9,15 @@ mod sections;
 
 pub use load::{LoadError, MAX_EXTENDS, Source, load};
 pub use sections::{
-    Artifacts, Authority, CheckEntry, Ci, Commands, EvidencePaths, Labels, Paths, Publish, Scope, Timing,
+    Artifacts, Authority, CheckEntry, Ci, Commands, EvidencePaths, ImageRules, Labels, Paths, Publish, Scope, Timing,
     UpstreamRules, UpstreamSource,
 };
 
 use countersign_core::CheckReport;
 use countersign_matrix::{Layout, MatrixRules};
+use countersign_records::changelog::ChangelogRules;
 use countersign_records::evals::EvalRules;
+use countersign_records::models::ModelsRules;
 use countersign_signoff::Rules as SignoffRules;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,6 +56,17 @@ pub struct Policy {
     /// What evaluation results look like (domain guide, section 5).
     #[schemars(with = "serde_json::Value")]
     pub results: EvalRules,
+    /// Which images are upstream's (domain guide, section 14); needed by `image` and `engine-first`.
+    #[serde(default)]
+    pub images: Option<ImageRules>,
+    /// How the models file is read (domain guide, section 8); needed by `deprecation`.
+    #[serde(default)]
+    #[schemars(with = "serde_json::Value")]
+    pub models: Option<ModelsRules>,
+    /// What the changelog calls its links and scenarios (domain guide, section 7); needed by `changelog`.
+    #[serde(default)]
+    #[schemars(with = "serde_json::Value")]
+    pub changelog: Option<ChangelogRules>,
     /// Where upstream documentation may live (section 5, `recipe`; section 10).
     #[serde(default)]
     pub upstream: UpstreamRules,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use countersign_core::Level;
 use countersign_core::evidence::{Association, Role};
 use countersign_core::render::CommentOptions;
+use countersign_records::images::NamespaceRule;
 use countersign_signoff::CommandRules;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -128,6 +129,20 @@ pub struct Labels {
     pub trimmed: Vec<String>,
     /// Labels whose results cannot be reused.
     pub not_reusable: Vec<String>,
+}
+
+/// Which container images are upstream's (domain guide, section 14).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImageRules {
+    /// Namespaces that the images of an entry must come from, by the entry's framework. Other frameworks are free.
+    #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
+    pub namespaces: BTreeMap<String, Vec<NamespaceRule>>,
+    /// Hardware words (see `layout.sku_words`) for which the rules on images and on the order of engines bind.
+    pub skus: Vec<String>,
+    /// Names of worker settings whose values are further images.
+    #[serde(default)]
+    pub settings: Vec<String>,
 }
 
 /// Where upstream documentation may live. Nothing else is ever fetched (section 10).

@@ -61,7 +61,8 @@ impl Engine {
             return nothing;
         };
         let policy = self.policies.get(&entry.policy)?;
-        let client: BoxFuture<'_, Result<RepoClient, countersign_github::GitHubError>> = Box::pin(self.app.repository(&repository));
+        let client: BoxFuture<'_, Result<RepoClient, countersign_github::GitHubError>> =
+            Box::pin(self.app.repository(&repository));
         let client = client.await?;
         let pull = match client.pull_request(PrNumber(number)).await {
             Err(countersign_github::GitHubError::NotFound { .. }) => return nothing,
@@ -99,7 +100,8 @@ impl Look<'_> {
         if !self.pull.open {
             return Ok((Changes::default(), Next::Done));
         }
-        let thread: BoxFuture<'_, Result<Vec<countersign_github::ThreadItem>, countersign_github::GitHubError>> = Box::pin(self.client.thread(self.number));
+        let thread: BoxFuture<'_, Result<Vec<countersign_github::ThreadItem>, countersign_github::GitHubError>> =
+            Box::pin(self.client.thread(self.number));
         let thread = thread.await?;
         let own = self.engine.identity().await?;
         let conversation = conversation::read(
@@ -161,7 +163,8 @@ impl Look<'_> {
             head_seen_at: seen.had_another.then_some(seen.first_seen_at),
         };
         let again = |delay| Ok((Changes::default(), Next::After(delay, payload.clone())));
-        let gathering: BoxFuture<'_, Result<Gathered, countersign_github::GatherError>> = Box::pin(gather(&self.client, &request));
+        let gathering: BoxFuture<'_, Result<Gathered, countersign_github::GatherError>> =
+            Box::pin(gather(&self.client, &request));
         match gathering.await? {
             Gathered::Evidence { evidence, stats } => {
                 points::reach("evidence-gathered");

@@ -174,14 +174,13 @@ fn relevant(texts: [Option<&str>; 2], user: Option<&Account>, policy: &Policy, c
         }
         if commands && !author.is_bot {
             let found = countersign_signoff::commands(text, &policy.commands.words);
-            for command in &found.commands {
-                match command.kind {
-                    CommandKind::Reuse { .. } => return Some("reuse command"),
-                    CommandKind::Verify | CommandKind::Confirm { .. } | CommandKind::Override { .. } => {
-                        return Some("command");
-                    }
-                    CommandKind::Explain { .. } | CommandKind::Help => return Some("question"),
-                }
+            let ask = |command: &countersign_signoff::Command| match command.kind {
+                CommandKind::Reuse { .. } => "reuse command",
+                CommandKind::Verify | CommandKind::Confirm { .. } | CommandKind::Override { .. } => "command",
+                CommandKind::Explain { .. } | CommandKind::Help => "question",
+            };
+            if let Some(cause) = found.commands.first().map(ask) {
+                return Some(cause);
             }
         }
     }

@@ -5,7 +5,12 @@ use countersign_shell::{Environment, Limits, Rest, ScriptCache, Setup, check_gra
 use std::time::Instant;
 
 fn main() {
-    let limits = Limits { steps: 20_000, grammar_callbacks: 200, total_bytes: 4 << 20, ..Limits::default() };
+    let limits = Limits {
+        steps: 20_000,
+        grammar_callbacks: 200,
+        total_bytes: 4 << 20,
+        ..Limits::default()
+    };
     for path in std::env::args().skip(1) {
         let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
         let start = Instant::now();
@@ -14,13 +19,27 @@ fn main() {
         let start = Instant::now();
         let report = check_grammar(&text, &limits);
         let checked = start.elapsed();
-        let files: std::collections::BTreeMap<String, std::sync::Arc<str>> = [("fuzz.sh".to_string(), std::sync::Arc::from(&*text))].into();
-        let environment = Environment { rest: Rest::Unknown, ..Environment::default() };
-        let setup = Setup { script: "fuzz.sh".into(), roots: vec!["/w".into()], environment, limits, ..Setup::default() };
+        let files: std::collections::BTreeMap<String, std::sync::Arc<str>> =
+            [("fuzz.sh".to_string(), std::sync::Arc::from(&*text))].into();
+        let environment = Environment {
+            rest: Rest::Unknown,
+            ..Environment::default()
+        };
+        let setup = Setup {
+            script: "fuzz.sh".into(),
+            roots: vec!["/w".into()],
+            environment,
+            limits,
+            ..Setup::default()
+        };
         let start = Instant::now();
         let evaluation = evaluate(&files, &ScriptCache::new(limits), &setup);
         let evaluated = start.elapsed();
-        println!("{path} scan {scanned:?} ({commands}) grammar {checked:?} ({}) evaluate {evaluated:?} ({})", report.cancelled, evaluation.commands.len());
+        println!(
+            "{path} scan {scanned:?} ({commands}) grammar {checked:?} ({}) evaluate {evaluated:?} ({})",
+            report.cancelled,
+            evaluation.commands.len()
+        );
         fuzz_entry(text.as_bytes());
     }
 }

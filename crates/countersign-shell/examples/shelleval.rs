@@ -3,19 +3,26 @@
 
 use std::sync::Arc;
 
-use countersign_shell::{CommandKind, Environment, Evaluation, Files, Limits, PieceKind, ScriptCache, Setup, Value, evaluate};
+use countersign_shell::{
+    CommandKind, Environment, Evaluation, Files, Limits, PieceKind, ScriptCache, Setup, Value, evaluate,
+};
 
 struct Dir(String);
 
 impl Files for Dir {
     fn read(&self, path: &str) -> Option<Arc<str>> {
-        std::fs::read_to_string(format!("{}/{path}", self.0)).ok().map(Into::into)
+        std::fs::read_to_string(format!("{}/{path}", self.0))
+            .ok()
+            .map(Into::into)
     }
 }
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
-    let mut environment = Environment { unknown_prefixes: vec!["SLURM_".into(), "SLURMD_".into()], ..Environment::default() };
+    let mut environment = Environment {
+        unknown_prefixes: vec!["SLURM_".into(), "SLURMD_".into()],
+        ..Environment::default()
+    };
     let (mut all, mut json) = (false, false);
     for arg in &args[3..] {
         if arg == "-a" {
@@ -28,7 +35,13 @@ fn main() {
             environment.unknown.insert(arg.trim_end_matches('?').into());
         }
     }
-    let setup = Setup { script: args[2].clone(), roots: vec!["/workspace".into()], environment, limits: Limits::default(), ..Setup::default() };
+    let setup = Setup {
+        script: args[2].clone(),
+        roots: vec!["/workspace".into()],
+        environment,
+        limits: Limits::default(),
+        ..Setup::default()
+    };
     let cache = ScriptCache::new(Limits::default());
     let evaluation = evaluate(&Dir(args[1].clone()), &cache, &setup);
     if json {
@@ -39,8 +52,24 @@ fn main() {
             continue;
         }
         let place = evaluation.place(command.span);
-        let path: Vec<String> = command.path.iter().map(|l| format!("{}{}{}", if l.holds { "" } else { "NOT " }, l.text, if l.other_side_ends { " !" } else { "" })).collect();
-        println!("{place} {:?}{} {}", command.kind, if command.background { " &" } else { "" }, command.display());
+        let path: Vec<String> = command
+            .path
+            .iter()
+            .map(|l| {
+                format!(
+                    "{}{}{}",
+                    if l.holds { "" } else { "NOT " },
+                    l.text,
+                    if l.other_side_ends { " !" } else { "" }
+                )
+            })
+            .collect();
+        println!(
+            "{place} {:?}{} {}",
+            command.kind,
+            if command.background { " &" } else { "" },
+            command.display()
+        );
         for redirect in &command.redirects {
             if let Some(text) = &redirect.text {
                 println!("    <<< {}", text.display().replace('\n', "\n        "));
@@ -53,16 +82,32 @@ fn main() {
     for (path, versions) in &evaluation.written {
         for version in versions {
             let text = version.content.display();
-            println!("wrote {path} at {}: {} bytes: {}", evaluation.place(version.at), text.len(), text.chars().take(300).collect::<String>().replace('\n', "\\n"));
+            println!(
+                "wrote {path} at {}: {} bytes: {}",
+                evaluation.place(version.at),
+                text.len(),
+                text.chars().take(300).collect::<String>().replace('\n', "\\n")
+            );
         }
     }
     for end in &evaluation.ends {
-        println!("end {:?} at {} when {:?}", end.status, evaluation.place(end.at), end.path.iter().map(|l| format!("{}{}", if l.holds {""} else {"NOT "}, l.text)).collect::<Vec<_>>());
+        println!(
+            "end {:?} at {} when {:?}",
+            end.status,
+            evaluation.place(end.at),
+            end.path
+                .iter()
+                .map(|l| format!("{}{}", if l.holds { "" } else { "NOT " }, l.text))
+                .collect::<Vec<_>>()
+        );
     }
     for d in &evaluation.diagnostics {
         println!("note {:?} {} {}", d.note, evaluation.place(d.at), d.message);
     }
-    println!("worlds {} truncated {:?} assumed unset {:?}", evaluation.worlds, evaluation.truncated, evaluation.assumed_unset);
+    println!(
+        "worlds {} truncated {:?} assumed unset {:?}",
+        evaluation.worlds, evaluation.truncated, evaluation.assumed_unset
+    );
 }
 
 fn value(value: &Value) -> serde_json::Value {
@@ -77,8 +122,15 @@ fn print_json(evaluation: &Evaluation) {
     let command = |c: &countersign_shell::Command| {
         let mut config = None;
         for (index, word) in c.argv.iter().enumerate() {
-            if matches!(word.value.known().as_deref(), Some("--config" | "--extra_llm_api_options")) {
-                config = c.argv.get(index + 1).and_then(|w| c.file(&w.value)).map(|f| value(&f.content));
+            if matches!(
+                word.value.known().as_deref(),
+                Some("--config" | "--extra_llm_api_options")
+            ) {
+                config = c
+                    .argv
+                    .get(index + 1)
+                    .and_then(|w| c.file(&w.value))
+                    .map(|f| value(&f.content));
             }
         }
         serde_json::json!({

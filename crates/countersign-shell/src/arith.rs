@@ -42,7 +42,13 @@ fn eval_at(text: &Value, vars: &mut dyn Vars, depth: usize) -> Result<Num, Strin
     if toks.is_empty() {
         return Ok(Num::Known(0));
     }
-    let mut parser = Parser { toks: &toks, at: 0, vars, depth, quiet: 0 };
+    let mut parser = Parser {
+        toks: &toks,
+        at: 0,
+        vars,
+        depth,
+        quiet: 0,
+    };
     let value = parser.comma()?;
     if parser.at < toks.len() {
         return Err("an expression with something left over".into());
@@ -89,7 +95,11 @@ fn tokens(value: &Value) -> Result<Vec<Tok>, String> {
                         if open && matches!(out.last(), Some(Tok::Unknown(_))) {
                             continue;
                         }
-                        out.push(if c.is_ascii_digit() { Tok::Num(number(word)?) } else { Tok::Name(word.into()) });
+                        out.push(if c.is_ascii_digit() {
+                            Tok::Num(number(word)?)
+                        } else {
+                            Tok::Name(word.into())
+                        });
                         open = true;
                         continue;
                     }
@@ -115,7 +125,11 @@ fn tokens(value: &Value) -> Result<Vec<Tok>, String> {
 fn number(word: &str) -> Result<i64, String> {
     let parsed = if let Some((base, digits)) = word.split_once('#') {
         let base: u32 = base.parse().unwrap_or(0);
-        if (2..=36).contains(&base) { i64::from_str_radix(digits, base).ok() } else { None }
+        if (2..=36).contains(&base) {
+            i64::from_str_radix(digits, base).ok()
+        } else {
+            None
+        }
     } else if let Some(hex) = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
         i64::from_str_radix(hex, 16).ok()
     } else if word.len() > 1 && word.starts_with('0') {
@@ -173,7 +187,10 @@ impl Parser<'_, '_> {
             self.at += 1;
             let index = self.index()?;
             if let Some(op) = self.peek()
-                && matches!(op, "=" | "+=" | "-=" | "*=" | "/=" | "%=" | "&=" | "^=" | "|=" | "<<=" | ">>=")
+                && matches!(
+                    op,
+                    "=" | "+=" | "-=" | "*=" | "/=" | "%=" | "&=" | "^=" | "|=" | "<<=" | ">>="
+                )
             {
                 self.at += 1;
                 self.deeper()?;
@@ -201,7 +218,11 @@ impl Parser<'_, '_> {
 
     fn deeper(&mut self) -> Result<(), String> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH { Err("an expression nested too deeply".into()) } else { Ok(()) }
+        if self.depth > MAX_DEPTH {
+            Err("an expression nested too deeply".into())
+        } else {
+            Ok(())
+        }
     }
 
     fn ternary(&mut self) -> Result<Num, String> {
@@ -247,7 +268,9 @@ impl Parser<'_, '_> {
             &["+", "-"],
             &["*", "/", "%"],
         ];
-        let Some(ops) = LEVELS.get(level) else { return self.power() };
+        let Some(ops) = LEVELS.get(level) else {
+            return self.power();
+        };
         let mut left = self.binary(level + 1)?;
         while let Some(op) = self.peek().filter(|op| ops.contains(op)) {
             self.at += 1;
@@ -299,7 +322,7 @@ impl Parser<'_, '_> {
             new
         } else {
             match (op, self.unary()?) {
-                ("-" , Num::Known(n)) => Num::Known(n.wrapping_neg()),
+                ("-", Num::Known(n)) => Num::Known(n.wrapping_neg()),
                 ("!", Num::Known(n)) => Num::Known(i64::from(n == 0)),
                 ("~", Num::Known(n)) => Num::Known(!n),
                 (_, value) => value,
@@ -316,7 +339,11 @@ impl Parser<'_, '_> {
         self.deeper()?;
         let index = self.comma()?;
         self.depth -= 1;
-        if self.eat("]") { Ok(Some(index)) } else { Err("`[` without its `]`".into()) }
+        if self.eat("]") {
+            Ok(Some(index))
+        } else {
+            Err("`[` without its `]`".into())
+        }
     }
 
     fn postfix(&mut self) -> Result<Num, String> {
@@ -345,7 +372,11 @@ impl Parser<'_, '_> {
                 self.deeper()?;
                 let value = self.comma()?;
                 self.depth -= 1;
-                if self.eat(")") { Ok(value) } else { Err("`(` without its `)`".into()) }
+                if self.eat(")") {
+                    Ok(value)
+                } else {
+                    Err("`(` without its `)`".into())
+                }
             }
             _ => Err("an operand is missing".into()),
         }
@@ -397,7 +428,15 @@ fn apply(op: &str, left: &Num, right: &Num) -> Result<Num, String> {
 
 /// An unknown number that depends on the given names.
 pub(crate) fn unknown_number(id: u64, name: Arc<str>, depends_on: BTreeSet<Arc<str>>) -> Unknown {
-    Unknown { id, name, why: Why::Arithmetic, depends_on, shape: Shape::Number, choices: Vec::new(), stable: false }
+    Unknown {
+        id,
+        name,
+        why: Why::Arithmetic,
+        depends_on,
+        shape: Shape::Number,
+        choices: Vec::new(),
+        stable: false,
+    }
 }
 
 #[cfg(test)]
@@ -447,7 +486,11 @@ mod tests {
             ("2 ** 63", i64::MIN),
             ("9223372036854775807 + 1", i64::MIN),
         ] {
-            assert_eq!(eval(&Value::text(text, Span::NOWHERE), &mut vars), Ok(Num::Known(expected)), "{text}");
+            assert_eq!(
+                eval(&Value::text(text, Span::NOWHERE), &mut vars),
+                Ok(Num::Known(expected)),
+                "{text}"
+            );
         }
         for text in ["1 /", "1 / 0", "(1", "1 2", "08", "a[1", "$"] {
             assert!(eval(&Value::text(text, Span::NOWHERE), &mut vars).is_err(), "{text}");

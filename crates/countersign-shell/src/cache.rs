@@ -28,14 +28,19 @@ const MAX_PATHS: usize = 4096;
 impl ScriptCache {
     /// An empty cache; scripts are parsed with these limits.
     pub fn new(limits: Limits) -> ScriptCache {
-        ScriptCache { limits, ..ScriptCache::default() }
+        ScriptCache {
+            limits,
+            ..ScriptCache::default()
+        }
     }
 
     /// The parsed script: parsed now, or the same path and text as before.
     pub fn script(&self, path: &str, text: &Arc<str>) -> Arc<Script> {
         {
             let scripts = self.scripts.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = scripts.get(path).and_then(|v| v.iter().find(|(t, _)| Arc::ptr_eq(t, text) || t == text));
+            let known = scripts
+                .get(path)
+                .and_then(|v| v.iter().find(|(t, _)| Arc::ptr_eq(t, text) || t == text));
             if let Some((_, script)) = known {
                 return script.clone();
             }
@@ -62,7 +67,11 @@ impl ScriptCache {
         if regexes.len() >= MAX_REGEXES {
             regexes.clear();
         }
-        let compiled = if text.len() > 4096 { None } else { bounded(regex::RegexBuilder::new(text)) };
+        let compiled = if text.len() > 4096 {
+            None
+        } else {
+            bounded(regex::RegexBuilder::new(text))
+        };
         regexes.insert(text.to_string(), compiled.clone());
         compiled
     }

@@ -39,7 +39,10 @@ const MAX_ISSUES: usize = 12;
 /// Read a text with tree-sitter's grammar and compare. Not needed for evaluation; meant for changed files.
 pub fn check_grammar(text: &str, limits: &Limits) -> GrammarReport {
     let mut report = GrammarReport::default();
-    let cancelled = GrammarReport { cancelled: true, ..GrammarReport::default() };
+    let cancelled = GrammarReport {
+        cancelled: true,
+        ..GrammarReport::default()
+    };
     if text.len() > limits.file_bytes {
         return cancelled;
     }
@@ -55,12 +58,18 @@ pub fn check_grammar(text: &str, limits: &Limits) -> GrammarReport {
     let mut calls = 0usize;
     let mut progress = |_: &tree_sitter::ParseState| {
         calls += 1;
-        if calls > limits.grammar_callbacks { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if calls > limits.grammar_callbacks {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let options = tree_sitter::ParseOptions::new().progress_callback(&mut progress);
     let bytes = text.as_bytes();
     let mut input = |offset: usize, _| bytes.get(offset..).unwrap_or_default();
-    let Some(tree) = parser.parse_with_options(&mut input, None, Some(options)) else { return cancelled };
+    let Some(tree) = parser.parse_with_options(&mut input, None, Some(options)) else {
+        return cancelled;
+    };
     let theirs = their_commands(&tree, text, &mut report);
     let mut ours = BTreeMap::new();
     our_block(&script.body, &mut ours, 0);
@@ -69,12 +78,20 @@ pub fn check_grammar(text: &str, limits: &Limits) -> GrammarReport {
     }
     for (at, word) in &ours {
         if !theirs.contains_key(at) && report.disagreements.len() < MAX_ENTRIES {
-            report.disagreements.push(Disagreement { at: *at, word: word.clone(), ours: true });
+            report.disagreements.push(Disagreement {
+                at: *at,
+                word: word.clone(),
+                ours: true,
+            });
         }
     }
     for (at, word) in &theirs {
         if !ours.contains_key(at) && report.disagreements.len() < MAX_ENTRIES {
-            report.disagreements.push(Disagreement { at: *at, word: word.clone(), ours: false });
+            report.disagreements.push(Disagreement {
+                at: *at,
+                word: word.clone(),
+                ours: false,
+            });
         }
     }
     report.disagreements.sort();
@@ -89,14 +106,20 @@ fn their_commands(tree: &tree_sitter::Tree, text: &str, report: &mut GrammarRepo
     'walk: loop {
         let node = cursor.node();
         let start = node.start_position();
-        let at = Pos { line: start.row as u32 + 1, col: start.column as u32 + 1 };
+        let at = Pos {
+            line: start.row as u32 + 1,
+            col: start.column as u32 + 1,
+        };
         if (node.is_error() || node.is_missing()) && errors.len() < MAX_ENTRIES {
             errors.insert(at);
         }
         match node.kind() {
             "command_name" | "declaration_command" | "unset_command" => {
                 let word = text.get(node.byte_range()).unwrap_or("");
-                out.insert(at, word.split_whitespace().next().unwrap_or("").chars().take(60).collect());
+                out.insert(
+                    at,
+                    word.split_whitespace().next().unwrap_or("").chars().take(60).collect(),
+                );
             }
             "test_command" if text.get(node.byte_range()).is_some_and(|t| !t.starts_with("[[")) => {
                 out.insert(at, "[".to_string());

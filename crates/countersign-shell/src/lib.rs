@@ -23,9 +23,7 @@ pub use cache::ScriptCache;
 pub use eval::{Answer, Answers, Environment, Files, Rest, Setup, evaluate, evaluate_with};
 pub use grammar::{Disagreement, GrammarReport, check_grammar};
 pub use limits::Limits;
-pub use output::{
-    Call, Command, CommandKind, Diagnostic, End, Evaluation, Literal, Note, Redirect, Word,
-};
+pub use output::{Call, Command, CommandKind, Diagnostic, End, Evaluation, Literal, Note, Redirect, Word};
 pub use scan::{RawCommand, RawHereDoc, RawRedirect, RawWord, scan, scan_script};
 pub use syntax::{Issue, IssueKind, Pos, RedirectOp, Script};
 pub use value::{Piece, PieceKind, Shape, Span, Unknown, Value, Why};
@@ -37,17 +35,35 @@ pub use wrappers::{Unwrapped, unwrap_wrappers};
 #[doc(hidden)]
 pub fn fuzz_entry(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let limits = Limits { steps: 20_000, grammar_callbacks: 200, total_bytes: 4 << 20, ..Limits::default() };
+    let limits = Limits {
+        steps: 20_000,
+        grammar_callbacks: 200,
+        total_bytes: 4 << 20,
+        ..Limits::default()
+    };
     let _ = scan("fuzz.sh", &text, &limits);
     let _ = check_grammar(&text, &limits);
     let files: std::collections::BTreeMap<String, std::sync::Arc<str>> =
         [("fuzz.sh".to_string(), std::sync::Arc::from(&*text))].into();
     for rest in [Rest::Unset, Rest::Unknown] {
-        let environment = Environment { rest, ..Environment::default() };
-        let setup = Setup { script: "fuzz.sh".into(), roots: vec!["/w".into()], environment, limits, ..Setup::default() };
+        let environment = Environment {
+            rest,
+            ..Environment::default()
+        };
+        let setup = Setup {
+            script: "fuzz.sh".into(),
+            roots: vec!["/w".into()],
+            environment,
+            limits,
+            ..Setup::default()
+        };
         let evaluation = evaluate(&files, &ScriptCache::new(limits), &setup);
         for command in &evaluation.commands {
-            let _ = (command.display(), command.environment(), unwrap_wrappers(command).argv.len());
+            let _ = (
+                command.display(),
+                command.environment(),
+                unwrap_wrappers(command).argv.len(),
+            );
         }
     }
 }

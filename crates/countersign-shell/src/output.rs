@@ -129,7 +129,9 @@ impl Command {
     pub fn environment(&self) -> BTreeMap<Arc<str>, Value> {
         let mut out: BTreeMap<Arc<str>, Value> = BTreeMap::new();
         for (name, var) in self.vars.iter() {
-            if var.exported && let Some(value) = var.as_scalar() {
+            if var.exported
+                && let Some(value) = var.as_scalar()
+            {
                 out.insert(name.clone(), value.clone());
             }
         }
@@ -244,7 +246,11 @@ impl Evaluation {
 
     /// `path:line` of a span, for people.
     pub fn place(&self, span: Span) -> String {
-        if span.line == 0 { "environment".into() } else { format!("{}:{}", self.path(span), span.line) }
+        if span.line == 0 {
+            "environment".into()
+        } else {
+            format!("{}:{}", self.path(span), span.line)
+        }
     }
 
     /// The commands that are programs.

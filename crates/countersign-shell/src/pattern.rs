@@ -322,7 +322,12 @@ fn to_regex(tokens: &[Token]) -> Option<String> {
 
 /// Build a regex within bounds; None when the text is not one or is too large.
 pub(crate) fn bounded(mut builder: regex::RegexBuilder) -> Option<regex::Regex> {
-    builder.size_limit(1 << 20).dfa_size_limit(1 << 20).nest_limit(64).build().ok()
+    builder
+        .size_limit(1 << 20)
+        .dfa_size_limit(1 << 20)
+        .nest_limit(64)
+        .build()
+        .ok()
 }
 
 #[cfg(test)]

@@ -17,13 +17,18 @@ pub(crate) struct PMap<V> {
 
 impl<V> Default for PMap<V> {
     fn default() -> Self {
-        PMap { chunks: Arc::new(Vec::new()), len: 0 }
+        PMap {
+            chunks: Arc::new(Vec::new()),
+            len: 0,
+        }
     }
 }
 
 impl<V: Clone> PMap<V> {
     fn chunk_of(&self, key: &str) -> Option<usize> {
-        let after = self.chunks.partition_point(|c| c.first().is_some_and(|(k, _)| k.as_ref() <= key));
+        let after = self
+            .chunks
+            .partition_point(|c| c.first().is_some_and(|(k, _)| k.as_ref() <= key));
         after.checked_sub(1)
     }
 
@@ -57,7 +62,11 @@ impl<V: Clone> PMap<V> {
 
     pub(crate) fn remove(&mut self, key: &str) -> Option<V> {
         let at = self.chunk_of(key)?;
-        let index = self.chunks.get(at)?.binary_search_by(|(k, _)| k.as_ref().cmp(key)).ok()?;
+        let index = self
+            .chunks
+            .get(at)?
+            .binary_search_by(|(k, _)| k.as_ref().cmp(key))
+            .ok()?;
         let chunks = Arc::make_mut(&mut self.chunks);
         let entries = Arc::make_mut(&mut chunks[at]);
         let (_, value) = entries.remove(index);
@@ -84,10 +93,18 @@ impl<V: Clone> PMap<V> {
         if self.len != other.len {
             return false;
         }
-        if self.chunks.len() == other.chunks.len() && self.chunks.iter().zip(other.chunks.iter()).all(|(a, b)| a.len() == b.len()) {
-            return self.chunks.iter().zip(other.chunks.iter()).all(|(a, b)| {
-                Arc::ptr_eq(a, b) || a.iter().zip(b.iter()).all(|((k, v), (l, w))| k == l && eq(v, w))
-            });
+        if self.chunks.len() == other.chunks.len()
+            && self
+                .chunks
+                .iter()
+                .zip(other.chunks.iter())
+                .all(|(a, b)| a.len() == b.len())
+        {
+            return self
+                .chunks
+                .iter()
+                .zip(other.chunks.iter())
+                .all(|(a, b)| Arc::ptr_eq(a, b) || a.iter().zip(b.iter()).all(|((k, v), (l, w))| k == l && eq(v, w)));
         }
         self.iter().zip(other.iter()).all(|((k, v), (l, w))| k == l && eq(v, w))
     }

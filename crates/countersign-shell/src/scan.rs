@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::eval::paths;
 use crate::syntax::ast::{
-    Arg, Assign, AssignValue, Block, Cond, Param, ParamName, ParamOp, Part, PartKind, Redir, Simple, Stmt, StmtKind, Word,
+    Arg, Assign, AssignValue, Block, Cond, Param, ParamName, ParamOp, Part, PartKind, Redir, Simple, Stmt, StmtKind,
+    Word,
 };
 use crate::syntax::{Pos, RedirectOp, Script};
 
@@ -82,7 +83,11 @@ impl RawCommand {
 
     /// The command line for people.
     pub fn display(&self) -> String {
-        let mut out: Vec<String> = self.assignments.iter().map(|(n, w)| format!("{n}={}", w.texts[0])).collect();
+        let mut out: Vec<String> = self
+            .assignments
+            .iter()
+            .map(|(n, w)| format!("{n}={}", w.texts[0]))
+            .collect();
         out.extend(self.argv.iter().map(|w| w.texts[0].clone()));
         out.join(" ")
     }
@@ -93,22 +98,74 @@ pub fn scan(path: &str, text: &str, limits: &crate::Limits) -> Vec<RawCommand> {
     scan_script(&Script::parse(path, text, limits))
 }
 
-/// All commands of a parsed script, in file order.
+/// All commands of a parsed script, in file order; those of texts given to `bash -c` or `eval` stand behind them.
 pub fn scan_script(script: &Script) -> Vec<RawCommand> {
+    let mut out = Vec::new();
+    let mut texts = 0;
+    let mut given = Vec::new();
+    run(script, None, 0, &mut out, &mut texts, &mut given);
+    // One after the other, not one inside the other: the nesting of each is bounded by itself.
+    while let Some(text) = given.pop() {
+        if out.len() >= MAX_COMMANDS || texts > MAX_WORK {
+            break;
+        }
+        let limits = crate::Limits {
+            file_bytes: MAX_TEXT,
+            ..crate::Limits::default()
+        };
+        let inner = Script::parse_with(&script.path, &text.text, &limits, text.at, Vec::new());
+        run(
+            &inner,
+            text.function.clone(),
+            text.level,
+            &mut out,
+            &mut texts,
+            &mut given,
+        );
+    }
+    out
+}
+
+/// A text given to a shell.
+struct Given {
+    text: String,
+    at: Pos,
+    function: Option<Arc<str>>,
+    level: usize,
+}
+
+fn run(
+    script: &Script,
+    function: Option<Arc<str>>,
+    level: usize,
+    out: &mut Vec<RawCommand>,
+    texts: &mut usize,
+    given: &mut Vec<Given>,
+) {
     let mut scanner = Scanner {
         script,
         assigned: BTreeMap::new(),
-        out: Vec::new(),
-        function: None,
+        out: std::mem::take(out),
+        function,
         redirects: Vec::new(),
         pipe_stage: None,
-        nested: 0,
-        texts: 0,
+        nested: level,
+        level,
+        given: std::mem::take(given),
+        texts: *texts,
     };
     scanner.collect_block(&script.body);
     scanner.block(&script.body);
-    scanner.out
+    *out = scanner.out;
+    *given = scanner.given;
+    *texts = scanner.texts;
 }
+
+/// Texts inside texts that are looked into.
+const MAX_LEVEL: usize = 3;
+
+/// Substitutions inside substitutions that are looked into.
+const MAX_NESTED: usize = 128;
 
 /// Commands kept for one file.
 const MAX_COMMANDS: usize = 20_000;
@@ -141,6 +198,8 @@ struct Scanner<'s> {
     redirects: Vec<&'s Redir>,
     pipe_stage: Option<u32>,
     nested: usize,
+    level: usize,
+    given: Vec<Given>,
     texts: usize,
 }
 
@@ -304,6 +363,9 @@ impl<'s> Scanner<'s> {
 
     /// Commands inside the expansions of a word.
     fn inside(&mut self, word: &'s Word) {
+        if self.nested > MAX_NESTED {
+            return;
+        }
         for part in &word.parts {
             match &part.kind {
                 PartKind::Command(body, _) | PartKind::Process(body, _, _) => {
@@ -314,6 +376,7 @@ impl<'s> Scanner<'s> {
                     self.pipe_stage = stage;
                 }
                 PartKind::Arith(word, _) => self.inside(word),
+                // Bounded by the nesting of the file, like the tree itself.
                 PartKind::Param(param) => match &param.op {
                     ParamOp::Default(_, w)
                     | ParamOp::Assign(_, w)
@@ -364,7 +427,11 @@ impl<'s> Scanner<'s> {
         let mut end_line = stmt.end_line;
         let around = self.redirects.clone();
         for redir in own.iter().chain(around) {
-            redirects.push(RawRedirect { fd: redir.fd, op: redir.op, target: self.word(&redir.target) });
+            redirects.push(RawRedirect {
+                fd: redir.fd,
+                op: redir.op,
+                target: self.word(&redir.target),
+            });
             if redir.op == RedirectOp::HereString {
                 let word = self.word(&redir.target);
                 heredocs.push(RawHereDoc {
@@ -376,7 +443,11 @@ impl<'s> Scanner<'s> {
                 });
             }
             if let Some(doc) = redir.heredoc.and_then(|i| self.script.heredocs.get(i)) {
-                let resolved = if doc.quoted { doc.raw.to_string() } else { self.word(&doc.body).texts[0].clone() };
+                let resolved = if doc.quoted {
+                    doc.raw.to_string()
+                } else {
+                    self.word(&doc.body).texts[0].clone()
+                };
                 heredocs.push(RawHereDoc {
                     text: doc.raw.clone(),
                     resolved,
@@ -402,30 +473,15 @@ impl<'s> Scanner<'s> {
         let inner = inner_text(&command);
         self.out.push(command);
         if let Some((text, at)) = inner
-            && self.nested < 4
+            && self.level < MAX_LEVEL
         {
-            self.nested_text(&text, at);
+            self.given.push(Given {
+                text,
+                at,
+                function: self.function.clone(),
+                level: self.level + 1,
+            });
         }
-    }
-
-    /// Commands of a text given to a shell.
-    fn nested_text(&mut self, text: &str, at: Pos) {
-        let script = Script::parse_with(&self.script.path, text, &crate::Limits::default(), at, Vec::new());
-        let mut scanner = Scanner {
-            script: &script,
-            assigned: BTreeMap::new(),
-            out: Vec::new(),
-            function: self.function.clone(),
-            redirects: Vec::new(),
-            pipe_stage: None,
-            nested: self.nested + 1,
-            texts: self.texts,
-        };
-        scanner.collect_block(&script.body);
-        scanner.block(&script.body);
-        let (found, texts) = (scanner.out, scanner.texts);
-        self.texts = texts;
-        self.out.extend(found);
     }
 
     fn inside_assign(&mut self, assign: &'s Assign) {
@@ -452,10 +508,18 @@ impl<'s> Scanner<'s> {
 
     /// The words one word becomes: an array that the file fills is put in.
     fn words(&mut self, word: &'s Word) -> Vec<RawWord> {
-        if let [Part { kind: PartKind::Param(param), .. }] = word.parts.as_slice()
+        if let [
+            Part {
+                kind: PartKind::Param(param),
+                ..
+            },
+        ] = word.parts.as_slice()
             && let ParamName::Var(name) = &param.name
             && matches!(param.op, ParamOp::None | ParamOp::Alternative(..))
-            && matches!(param.index, Some(crate::syntax::ast::Index::All | crate::syntax::ast::Index::Star))
+            && matches!(
+                param.index,
+                Some(crate::syntax::ast::Index::All | crate::syntax::ast::Index::Star)
+            )
         {
             let mut items = Vec::new();
             for assigned in self.assigned.get(&**name).into_iter().flatten() {
@@ -476,7 +540,11 @@ impl<'s> Scanner<'s> {
         if texts.is_empty() {
             texts.push(String::new());
         }
-        RawWord { texts, known, at: word.at }
+        RawWord {
+            texts,
+            known,
+            at: word.at,
+        }
     }
 
     fn resolve(&mut self, word: &Word, depth: usize) -> (Vec<String>, bool) {
@@ -489,7 +557,10 @@ impl<'s> Scanner<'s> {
             if choices.len() == 1 {
                 texts.iter_mut().for_each(|t| t.push_str(&choices[0]));
             } else {
-                texts = texts.iter().flat_map(|t| choices.iter().map(move |c| format!("{t}{c}"))).collect();
+                texts = texts
+                    .iter()
+                    .flat_map(|t| choices.iter().map(move |c| format!("{t}{c}")))
+                    .collect();
                 known &= texts.len() <= MAX_TEXTS;
                 texts.truncate(MAX_TEXTS);
             }
@@ -521,7 +592,9 @@ impl<'s> Scanner<'s> {
         let simple = |stmt: &Stmt, name: &str| match &stmt.kind {
             StmtKind::Simple(simple) => match simple.words.as_slice() {
                 [Arg::Word(first), Arg::Word(last)] if first.literal().as_deref() == Some(name) => Some(last.clone()),
-                [Arg::Word(first), _, Arg::Word(last)] if first.literal().as_deref() == Some(name) => Some(last.clone()),
+                [Arg::Word(first), _, Arg::Word(last)] if first.literal().as_deref() == Some(name) => {
+                    Some(last.clone())
+                }
                 _ => None,
             },
             _ => None,
@@ -542,7 +615,15 @@ impl<'s> Scanner<'s> {
             return Some(paths::normal(&out));
         }
         let target = simple(stmt, "dirname")?;
-        let [Part { kind: PartKind::Param(param), .. }] = target.parts.as_slice() else { return None };
+        let [
+            Part {
+                kind: PartKind::Param(param),
+                ..
+            },
+        ] = target.parts.as_slice()
+        else {
+            return None;
+        };
         let own = match &param.name {
             ParamName::Positional(0) => true,
             ParamName::Var(name) => &**name == "BASH_SOURCE",
@@ -559,11 +640,16 @@ impl<'s> Scanner<'s> {
         if param.name == ParamName::Positional(0) && matches!(param.op, ParamOp::None) {
             return (vec![self.script.path.to_string()], true);
         }
-        let ParamName::Var(name) = &param.name else { return (vec![shown(param)], false) };
+        let ParamName::Var(name) = &param.name else {
+            return (vec![shown(param)], false);
+        };
         if depth >= MAX_DEPTH || self.texts > MAX_WORK || param.indirect {
             return (vec![shown(param)], false);
         }
-        let plain = matches!(param.op, ParamOp::None | ParamOp::Default(..) | ParamOp::Assign(..) | ParamOp::Error(..));
+        let plain = matches!(
+            param.op,
+            ParamOp::None | ParamOp::Default(..) | ParamOp::Assign(..) | ParamOp::Error(..)
+        );
         if !plain {
             return (vec![shown(param)], false);
         }
@@ -587,7 +673,11 @@ impl<'s> Scanner<'s> {
             texts.extend(more);
         }
         for words in arrays {
-            let row: Vec<String> = words.iter().take(256).map(|w| self.resolve(w, depth + 1).0.swap_remove(0)).collect();
+            let row: Vec<String> = words
+                .iter()
+                .take(256)
+                .map(|w| self.resolve(w, depth + 1).0.swap_remove(0))
+                .collect();
             texts.push(row.join(" "));
         }
         if texts.is_empty() {

@@ -3,7 +3,9 @@
 /// Decode what follows a backslash. Returns the text and the number of bytes used. `ansi` is the `$'…'` and
 /// `printf` dialect; without it octal needs a leading zero (`echo -e`).
 pub(crate) fn escape(rest: &str, ansi: bool) -> (String, usize) {
-    let Some(first) = rest.chars().next() else { return ("\\".into(), 0) };
+    let Some(first) = rest.chars().next() else {
+        return ("\\".into(), 0);
+    };
     let one = |c: char| (c.to_string(), 1);
     match first {
         'n' => one('\n'),
@@ -25,7 +27,9 @@ pub(crate) fn escape(rest: &str, ansi: bool) -> (String, usize) {
                 _ => 8,
             };
             let digits = rest[1..].bytes().take(most).take_while(u8::is_ascii_hexdigit).count();
-            let code = u32::from_str_radix(&rest[1..1 + digits], 16).ok().and_then(char::from_u32);
+            let code = u32::from_str_radix(&rest[1..1 + digits], 16)
+                .ok()
+                .and_then(char::from_u32);
             match code {
                 Some(c) if c != '\0' => (c.to_string(), 1 + digits),
                 _ => (format!("\\{first}"), 1),
@@ -33,8 +37,14 @@ pub(crate) fn escape(rest: &str, ansi: bool) -> (String, usize) {
         }
         '0'..='7' if ansi || first == '0' => {
             let most = if ansi { 3 } else { 4 };
-            let digits = rest.bytes().take(most).take_while(|b| (b'0'..=b'7').contains(b)).count();
-            let code = u32::from_str_radix(&rest[..digits], 8).ok().and_then(|c| char::from_u32(c & 0xff));
+            let digits = rest
+                .bytes()
+                .take(most)
+                .take_while(|b| (b'0'..=b'7').contains(b))
+                .count();
+            let code = u32::from_str_radix(&rest[..digits], 8)
+                .ok()
+                .and_then(|c| char::from_u32(c & 0xff));
             match code {
                 Some(c) if c != '\0' => (c.to_string(), digits),
                 _ => (String::new(), digits),

@@ -135,7 +135,12 @@ impl Value {
 
     /// One unknown.
     pub fn unknown(unknown: Arc<Unknown>, at: Span) -> Value {
-        Value { pieces: vec![Piece { kind: PieceKind::Unknown(unknown), at }] }
+        Value {
+            pieces: vec![Piece {
+                kind: PieceKind::Unknown(unknown),
+                at,
+            }],
+        }
     }
 
     /// The pieces.
@@ -157,7 +162,12 @@ impl Value {
     pub fn known(&self) -> Option<Cow<'_, str>> {
         match self.pieces.as_slice() {
             [] => Some(Cow::Borrowed("")),
-            [Piece { kind: PieceKind::Text(text), .. }] => Some(Cow::Borrowed(text)),
+            [
+                Piece {
+                    kind: PieceKind::Text(text),
+                    ..
+                },
+            ] => Some(Cow::Borrowed(text)),
             pieces => {
                 let mut out = String::new();
                 for piece in pieces {
@@ -219,7 +229,12 @@ impl Value {
     /// The single unknown that the whole value is.
     pub fn single_unknown(&self) -> Option<&Arc<Unknown>> {
         match self.pieces.as_slice() {
-            [Piece { kind: PieceKind::Unknown(unknown), .. }] => Some(unknown),
+            [
+                Piece {
+                    kind: PieceKind::Unknown(unknown),
+                    ..
+                },
+            ] => Some(unknown),
             _ => None,
         }
     }
@@ -241,7 +256,10 @@ impl Value {
                     if all.len() * choices.len() > 64 {
                         return None;
                     }
-                    all = all.iter().flat_map(|head| choices.iter().map(move |tail| format!("{head}{tail}"))).collect();
+                    all = all
+                        .iter()
+                        .flat_map(|head| choices.iter().map(move |tail| format!("{head}{tail}")))
+                        .collect();
                 }
             }
         }
@@ -256,18 +274,27 @@ impl Value {
             return;
         }
         let many = self.pieces.len() >= MAX_PIECES;
-        if let Some(Piece { kind: PieceKind::Text(last), at: last_at }) = self.pieces.last_mut()
+        if let Some(Piece {
+            kind: PieceKind::Text(last),
+            at: last_at,
+        }) = self.pieces.last_mut()
             && (many || (last_at.file == at.file && last_at.line == at.line))
         {
             *last = format!("{last}{text}").into();
             return;
         }
-        self.pieces.push(Piece { kind: PieceKind::Text(text), at });
+        self.pieces.push(Piece {
+            kind: PieceKind::Text(text),
+            at,
+        });
     }
 
     /// Append an unknown.
     pub fn push_unknown(&mut self, unknown: Arc<Unknown>, at: Span) {
-        self.pieces.push(Piece { kind: PieceKind::Unknown(unknown), at });
+        self.pieces.push(Piece {
+            kind: PieceKind::Unknown(unknown),
+            at,
+        });
     }
 
     /// Append a piece.
@@ -288,11 +315,15 @@ impl Value {
     /// Whether both are the same text and the same unknowns, wherever they were written.
     pub fn same(&self, other: &Value) -> bool {
         if self.pieces.len() == other.pieces.len()
-            && self.pieces.iter().zip(&other.pieces).all(|(a, b)| match (&a.kind, &b.kind) {
-                (PieceKind::Text(x), PieceKind::Text(y)) => Arc::ptr_eq(x, y) || x == y,
-                (PieceKind::Unknown(x), PieceKind::Unknown(y)) => x.id == y.id,
-                _ => false,
-            })
+            && self
+                .pieces
+                .iter()
+                .zip(&other.pieces)
+                .all(|(a, b)| match (&a.kind, &b.kind) {
+                    (PieceKind::Text(x), PieceKind::Text(y)) => Arc::ptr_eq(x, y) || x == y,
+                    (PieceKind::Unknown(x), PieceKind::Unknown(y)) => x.id == y.id,
+                    _ => false,
+                })
         {
             return true;
         }
@@ -329,7 +360,11 @@ impl Value {
 
     /// The value without trailing newlines, as command substitution gives it.
     pub(crate) fn trim_newlines(mut self) -> Value {
-        while let Some(Piece { kind: PieceKind::Text(text), .. }) = self.pieces.last_mut() {
+        while let Some(Piece {
+            kind: PieceKind::Text(text),
+            ..
+        }) = self.pieces.last_mut()
+        {
             let trimmed = text.trim_end_matches('\n');
             if trimmed.len() == text.len() {
                 break;
@@ -412,5 +447,9 @@ impl Unknown {
 
 impl Span {
     /// The place as `line` only, for text that has none.
-    pub const NOWHERE: Span = Span { file: 0, line: 0, col: 0 };
+    pub const NOWHERE: Span = Span {
+        file: 0,
+        line: 0,
+        col: 0,
+    };
 }

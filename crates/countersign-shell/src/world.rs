@@ -36,7 +36,12 @@ pub enum VarValue {
 
 impl Var {
     pub(crate) fn scalar(value: Value, exported: bool) -> Var {
-        Var { value: VarValue::Scalar(value), exported, readonly: false, integer: false }
+        Var {
+            value: VarValue::Scalar(value),
+            exported,
+            readonly: false,
+            integer: false,
+        }
     }
 
     /// The value as `$name` gives it: the text, or element zero; None when unset.
@@ -100,7 +105,12 @@ pub(crate) struct Fact {
 
 impl Default for Fact {
     fn default() -> Self {
-        Fact { low: i64::MIN, high: i64::MAX, not: Vec::new(), equal: None }
+        Fact {
+            low: i64::MIN,
+            high: i64::MAX,
+            not: Vec::new(),
+            equal: None,
+        }
     }
 }
 
@@ -272,12 +282,19 @@ impl World {
         if path.len() >= MAX_PATH {
             path.remove(0);
         }
-        let literal = Literal { holds: truth, ..condition.literal.clone() };
+        let literal = Literal {
+            holds: truth,
+            ..condition.literal.clone()
+        };
         path.push(Arc::new(literal));
         if condition.stable {
             Arc::make_mut(&mut self.decided).insert(condition.key, truth);
         }
-        let refinements = if truth { &condition.when_true } else { &condition.when_false };
+        let refinements = if truth {
+            &condition.when_true
+        } else {
+            &condition.when_false
+        };
         for refinement in refinements {
             self.refine(refinement);
         }
@@ -311,7 +328,11 @@ impl World {
                 // Same identity: it is the same unknown, of which more is known now.
                 let value = Value::unknown(Arc::new(filled), Span::NOWHERE);
                 self.substitute(unknown.id, &value);
-                Arc::make_mut(&mut self.facts).entry(unknown.id).or_default().not.push("".into());
+                Arc::make_mut(&mut self.facts)
+                    .entry(unknown.id)
+                    .or_default()
+                    .not
+                    .push("".into());
             }
         }
     }
@@ -332,7 +353,13 @@ impl World {
                 _ => None,
             };
             if let Some(value) = value {
-                changed.push((name.clone(), Var { value, ..(**var).clone() }));
+                changed.push((
+                    name.clone(),
+                    Var {
+                        value,
+                        ..(**var).clone()
+                    },
+                ));
             }
         }
         for (name, var) in changed {
@@ -366,14 +393,23 @@ impl World {
         }
         if !self.buffer.same(&other.buffer) {
             // Output that is being collected ends as one value with choices anyway.
-            self.buffer = choice("output", vec![self.buffer.clone(), other.buffer.clone()], Why::Output, at);
+            self.buffer = choice(
+                "output",
+                vec![self.buffer.clone(), other.buffer.clone()],
+                Why::Output,
+                at,
+            );
         }
         self.merge_path(other);
     }
 
     /// Forget the last decision when it answers one of these questions (the end of a loop says nothing).
     pub(crate) fn forget_last(&mut self, questions: &[Literal]) {
-        if self.path.last().is_some_and(|l| questions.iter().any(|q| q.same_question(l))) {
+        if self
+            .path
+            .last()
+            .is_some_and(|l| questions.iter().any(|q| q.same_question(l)))
+        {
             Arc::make_mut(&mut self.path).pop();
         }
     }
@@ -381,8 +417,12 @@ impl World {
     /// Keep what both paths share.
     fn merge_path(&mut self, other: &World) {
         if !Arc::ptr_eq(&self.path, &other.path) {
-            let common: Vec<Arc<Literal>> =
-                self.path.iter().filter(|l| other.path.iter().any(|o| Arc::ptr_eq(l, o) || l == &o)).cloned().collect();
+            let common: Vec<Arc<Literal>> = self
+                .path
+                .iter()
+                .filter(|l| other.path.iter().any(|o| Arc::ptr_eq(l, o) || l == &o))
+                .cloned()
+                .collect();
             self.path = Arc::new(common);
         }
         if !Arc::ptr_eq(&self.facts, &other.facts) {
@@ -395,8 +435,13 @@ impl World {
 
     /// How many things differ: worlds that differ least are joined first.
     pub(crate) fn distance(&self, other: &World) -> usize {
-        self.vars.differing(&other.vars, |a, b| Arc::ptr_eq(a, b) || a == b).len()
-            + 4 * self.files.differing(&other.files, |a, b| Arc::ptr_eq(a, b) || a.content.same(&b.content)).len()
+        self.vars
+            .differing(&other.vars, |a, b| Arc::ptr_eq(a, b) || a == b)
+            .len()
+            + 4 * self
+                .files
+                .differing(&other.files, |a, b| Arc::ptr_eq(a, b) || a.content.same(&b.content))
+                .len()
             + usize::from(!self.cwd.same(&other.cwd))
             + if self.flow == other.flow { 0 } else { 1000 }
     }
@@ -408,7 +453,9 @@ impl World {
             let joined = join_vars(&name, self.vars.get(&name), other.vars.get(&name), why, at);
             self.vars.insert(name, Arc::new(joined));
         }
-        let files = self.files.differing(&other.files, |a, b| Arc::ptr_eq(a, b) || a.content.same(&b.content));
+        let files = self
+            .files
+            .differing(&other.files, |a, b| Arc::ptr_eq(a, b) || a.content.same(&b.content));
         for key in files {
             let content = |w: &World| w.files.get(&key).map(|f| f.content.clone());
             let first = self.files.get(&key).or(other.files.get(&key)).map_or(at, |f| f.at);
@@ -422,7 +469,11 @@ impl World {
             }
         }
         let join = |name: &str, a: &Value, b: &Value| {
-            if a.same(b) { a.clone() } else { choice(name, vec![a.clone(), b.clone()], why, at) }
+            if a.same(b) {
+                a.clone()
+            } else {
+                choice(name, vec![a.clone(), b.clone()], why, at)
+            }
         };
         self.cwd = join("$PWD", &self.cwd, &other.cwd);
         self.buffer = join("output", &self.buffer, &other.buffer);
@@ -445,7 +496,10 @@ impl World {
                     let (a, b) = (mine.positional.get(i), theirs.positional.get(i));
                     let (x, y) = (a.map_or(&empty, |w| &w.value), b.map_or(&empty, |w| &w.value));
                     let base = a.or(b).cloned().unwrap_or_default();
-                    Word { value: join(&format!("${}", i + 1), x, y), ..base }
+                    Word {
+                        value: join(&format!("${}", i + 1), x, y),
+                        ..base
+                    }
                 })
                 .collect();
             Arc::make_mut(&mut self.frames[index]).positional = Arc::new(words);
@@ -464,9 +518,16 @@ pub(crate) fn same_known_files(a: &PMap<Arc<WrittenFile>>, b: &PMap<Arc<WrittenF
         return true;
     }
     let nothing_known = |f: Option<&Arc<WrittenFile>>| {
-        f.is_none_or(|f| f.content.pieces().iter().all(|p| matches!(p.kind, PieceKind::Unknown(_))))
+        f.is_none_or(|f| {
+            f.content
+                .pieces()
+                .iter()
+                .all(|p| matches!(p.kind, PieceKind::Unknown(_)))
+        })
     };
-    a.differing(b, same).iter().all(|key| nothing_known(a.get(key)) && nothing_known(b.get(key)))
+    a.differing(b, same)
+        .iter()
+        .all(|key| nothing_known(a.get(key)) && nothing_known(b.get(key)))
 }
 
 /// The status of two paths put together: unknown.
@@ -480,7 +541,13 @@ pub(crate) fn joined_status(at: Span) -> Status {
     };
     let key = id_of(Why::Status, &literal.text, at);
     Status::Unknown(
-        Arc::new(Condition { literal, key, stable: false, when_true: Vec::new(), when_false: Vec::new() }),
+        Arc::new(Condition {
+            literal,
+            key,
+            stable: false,
+            when_true: Vec::new(),
+            when_false: Vec::new(),
+        }),
         true,
     )
 }
@@ -505,7 +572,14 @@ fn join_vars(name: &str, a: Option<&Arc<Var>>, b: Option<&Arc<Var>>, why: Why, a
                     (*i, v.clone())
                 } else {
                     let value = choice(&format!("{name}[{i}]"), vec![v.value.clone(), w.value.clone()], why, at);
-                    (*i, Word { value, splits: v.splits || w.splits, ..v.clone() })
+                    (
+                        *i,
+                        Word {
+                            value,
+                            splits: v.splits || w.splits,
+                            ..v.clone()
+                        },
+                    )
                 }
             });
             VarValue::Indexed(both.collect())
@@ -528,7 +602,15 @@ fn join_vars(name: &str, a: Option<&Arc<Var>>, b: Option<&Arc<Var>>, why: Why, a
                 _ => Value::empty(),
             };
             let value = choice(&format!("{name}[@]"), vec![row(x), other], why, at);
-            VarValue::Indexed(vec![(0, Word { value, span: at, splits: true, globs: false })])
+            VarValue::Indexed(vec![(
+                0,
+                Word {
+                    value,
+                    span: at,
+                    splits: true,
+                    globs: false,
+                },
+            )])
         }
         (a, b) => {
             let scalar = |v: Option<&VarValue>| match v {
@@ -538,7 +620,12 @@ fn join_vars(name: &str, a: Option<&Arc<Var>>, b: Option<&Arc<Var>>, why: Why, a
             VarValue::Scalar(choice(name, vec![scalar(a), scalar(b)], why, at))
         }
     };
-    Var { value, exported, readonly: false, integer }
+    Var {
+        value,
+        exported,
+        readonly: false,
+        integer,
+    }
 }
 
 /// An unknown that is one of the given values.
@@ -556,14 +643,20 @@ pub(crate) fn choice(name: &str, values: Vec<Value>, why: Why, at: Span) -> Valu
             }
         }
     }
-    if flat.len() == 1 && let Some(only) = flat.pop() {
+    if flat.len() == 1
+        && let Some(only) = flat.pop()
+    {
         return only;
     }
     if flat.len() > MAX_CHOICES || flat.iter().any(|v| choice_depth(v) >= MAX_CHOICE_DEPTH) {
         closed = false;
     }
     let mut depends_on: std::collections::BTreeSet<Arc<str>> = flat.iter().flat_map(Value::depends_on).collect();
-    let label: Arc<str> = if name.starts_with('$') { name.into() } else { format!("${{{name}}}").into() };
+    let label: Arc<str> = if name.starts_with('$') {
+        name.into()
+    } else {
+        format!("${{{name}}}").into()
+    };
     if depends_on.is_empty() {
         depends_on.insert(label.clone());
     }

@@ -32,36 +32,177 @@ struct Wrapper {
 }
 
 const WRAPPERS: [Wrapper; 20] = [
-    Wrapper { name: "env", with_value: &["-u", "--unset", "-C", "--chdir"], alone: &["-i", "-", "--ignore-environment", "-0", "-v"], operands: 0 },
-    Wrapper { name: "nohup", with_value: &[], alone: &[], operands: 0 },
-    Wrapper { name: "exec", with_value: &["-a"], alone: &["-c", "-l"], operands: 0 },
-    Wrapper { name: "command", with_value: &[], alone: &["-p"], operands: 0 },
-    Wrapper { name: "timeout", with_value: &["-s", "--signal", "-k", "--kill-after"], alone: &["--foreground", "--preserve-status", "-v", "--verbose"], operands: 1 },
-    Wrapper { name: "numactl", with_value: &["-m", "--membind", "-N", "--cpunodebind", "-C", "--physcpubind", "-i", "--interleave", "-p", "--preferred"], alone: &["-l", "--localalloc", "-b", "--balancing"], operands: 0 },
-    Wrapper { name: "sudo", with_value: &["-u", "--user", "-g", "--group", "-h", "-p", "-C", "-D"], alone: &["-E", "--preserve-env", "-n", "-H", "-S", "-b", "-i", "-k"], operands: 0 },
-    Wrapper { name: "time", with_value: &["-f", "-o"], alone: &["-p", "-v", "-a"], operands: 0 },
-    Wrapper { name: "stdbuf", with_value: &["-i", "-o", "-e"], alone: &[], operands: 0 },
-    Wrapper { name: "nice", with_value: &["-n", "--adjustment"], alone: &[], operands: 0 },
-    Wrapper { name: "ionice", with_value: &["-c", "-n", "--class", "--classdata"], alone: &["-t"], operands: 0 },
-    Wrapper { name: "taskset", with_value: &[], alone: &["-c", "--cpu-list", "-a"], operands: 1 },
-    Wrapper { name: "chrt", with_value: &["-T", "-P", "-D"], alone: &["-f", "-r", "-o", "-b", "-i", "-R"], operands: 1 },
-    Wrapper { name: "setsid", with_value: &[], alone: &["-c", "-f", "-w", "--wait", "--fork", "--ctty"], operands: 0 },
-    Wrapper { name: "unbuffer", with_value: &[], alone: &["-p"], operands: 0 },
-    Wrapper { name: "catchsegv", with_value: &[], alone: &[], operands: 0 },
-    Wrapper { name: "prlimit", with_value: &[], alone: &[], operands: 0 },
-    Wrapper { name: "mpirun", with_value: MPI_VALUE, alone: MPI_ALONE, operands: 0 },
-    Wrapper { name: "mpiexec", with_value: MPI_VALUE, alone: MPI_ALONE, operands: 0 },
-    Wrapper { name: "trtllm-llmapi-launch", with_value: &[], alone: &[], operands: 0 },
+    Wrapper {
+        name: "env",
+        with_value: &["-u", "--unset", "-C", "--chdir"],
+        alone: &["-i", "-", "--ignore-environment", "-0", "-v"],
+        operands: 0,
+    },
+    Wrapper {
+        name: "nohup",
+        with_value: &[],
+        alone: &[],
+        operands: 0,
+    },
+    Wrapper {
+        name: "exec",
+        with_value: &["-a"],
+        alone: &["-c", "-l"],
+        operands: 0,
+    },
+    Wrapper {
+        name: "command",
+        with_value: &[],
+        alone: &["-p"],
+        operands: 0,
+    },
+    Wrapper {
+        name: "timeout",
+        with_value: &["-s", "--signal", "-k", "--kill-after"],
+        alone: &["--foreground", "--preserve-status", "-v", "--verbose"],
+        operands: 1,
+    },
+    Wrapper {
+        name: "numactl",
+        with_value: &[
+            "-m",
+            "--membind",
+            "-N",
+            "--cpunodebind",
+            "-C",
+            "--physcpubind",
+            "-i",
+            "--interleave",
+            "-p",
+            "--preferred",
+        ],
+        alone: &["-l", "--localalloc", "-b", "--balancing"],
+        operands: 0,
+    },
+    Wrapper {
+        name: "sudo",
+        with_value: &["-u", "--user", "-g", "--group", "-h", "-p", "-C", "-D"],
+        alone: &["-E", "--preserve-env", "-n", "-H", "-S", "-b", "-i", "-k"],
+        operands: 0,
+    },
+    Wrapper {
+        name: "time",
+        with_value: &["-f", "-o"],
+        alone: &["-p", "-v", "-a"],
+        operands: 0,
+    },
+    Wrapper {
+        name: "stdbuf",
+        with_value: &["-i", "-o", "-e"],
+        alone: &[],
+        operands: 0,
+    },
+    Wrapper {
+        name: "nice",
+        with_value: &["-n", "--adjustment"],
+        alone: &[],
+        operands: 0,
+    },
+    Wrapper {
+        name: "ionice",
+        with_value: &["-c", "-n", "--class", "--classdata"],
+        alone: &["-t"],
+        operands: 0,
+    },
+    Wrapper {
+        name: "taskset",
+        with_value: &[],
+        alone: &["-c", "--cpu-list", "-a"],
+        operands: 1,
+    },
+    Wrapper {
+        name: "chrt",
+        with_value: &["-T", "-P", "-D"],
+        alone: &["-f", "-r", "-o", "-b", "-i", "-R"],
+        operands: 1,
+    },
+    Wrapper {
+        name: "setsid",
+        with_value: &[],
+        alone: &["-c", "-f", "-w", "--wait", "--fork", "--ctty"],
+        operands: 0,
+    },
+    Wrapper {
+        name: "unbuffer",
+        with_value: &[],
+        alone: &["-p"],
+        operands: 0,
+    },
+    Wrapper {
+        name: "catchsegv",
+        with_value: &[],
+        alone: &[],
+        operands: 0,
+    },
+    Wrapper {
+        name: "prlimit",
+        with_value: &[],
+        alone: &[],
+        operands: 0,
+    },
+    Wrapper {
+        name: "mpirun",
+        with_value: MPI_VALUE,
+        alone: MPI_ALONE,
+        operands: 0,
+    },
+    Wrapper {
+        name: "mpiexec",
+        with_value: MPI_VALUE,
+        alone: MPI_ALONE,
+        operands: 0,
+    },
+    Wrapper {
+        name: "trtllm-llmapi-launch",
+        with_value: &[],
+        alone: &[],
+        operands: 0,
+    },
 ];
 
 const MPI_VALUE: &[&str] = &[
-    "-n", "-np", "--np", "-c", "-H", "--host", "-hosts", "--hostfile", "-machinefile", "-f", "-N", "--npernode", "-ppn", "-x", "-wdir", "--wdir",
-    "--map-by", "--bind-to", "--rank-by", "--output-filename", "--report-uri", "--tag",
+    "-n",
+    "-np",
+    "--np",
+    "-c",
+    "-H",
+    "--host",
+    "-hosts",
+    "--hostfile",
+    "-machinefile",
+    "-f",
+    "-N",
+    "--npernode",
+    "-ppn",
+    "-x",
+    "-wdir",
+    "--wdir",
+    "--map-by",
+    "--bind-to",
+    "--rank-by",
+    "--output-filename",
+    "--report-uri",
+    "--tag",
 ];
 
 const MPI_ALONE: &[&str] = &[
-    "--oversubscribe", "--allow-run-as-root", "--tag-output", "--report-bindings", "--bind-to-none", "-v", "--verbose", "-q", "--quiet",
-    "--display-map", "--nooversubscribe", "--use-hwthread-cpus",
+    "--oversubscribe",
+    "--allow-run-as-root",
+    "--tag-output",
+    "--report-bindings",
+    "--bind-to-none",
+    "-v",
+    "--verbose",
+    "-q",
+    "--quiet",
+    "--display-map",
+    "--nooversubscribe",
+    "--use-hwthread-cpus",
 ];
 
 /// Options of `mpirun` that take two words.
@@ -73,10 +214,18 @@ pub fn unwrap_wrappers(command: &Command) -> Unwrapped<'_> {
 }
 
 pub(crate) fn unwrap_words(argv: &[Word]) -> Unwrapped<'_> {
-    let mut out = Unwrapped { argv, wrappers: Vec::new(), assignments: Vec::new(), removed: Vec::new(), uncertain: false };
+    let mut out = Unwrapped {
+        argv,
+        wrappers: Vec::new(),
+        assignments: Vec::new(),
+        removed: Vec::new(),
+        uncertain: false,
+    };
     while let Some(first) = out.argv.first().and_then(|w| w.value.known()) {
         let name = first.rsplit('/').next().unwrap_or(&first).to_string();
-        let Some(wrapper) = WRAPPERS.iter().find(|w| w.name == name) else { return out };
+        let Some(wrapper) = WRAPPERS.iter().find(|w| w.name == name) else {
+            return out;
+        };
         let Some(start) = options(wrapper, &mut out) else {
             out.uncertain = true;
             return out;
@@ -162,8 +311,12 @@ fn attached(wrapper: &Wrapper, text: &str) -> bool {
 
 /// Take `NAME=value`.
 fn assignment(word: &Word, out: &mut Unwrapped<'_>) -> bool {
-    let Some(crate::value::PieceKind::Text(first)) = word.value.pieces().first().map(|p| &p.kind) else { return false };
-    let Some((name, head)) = first.split_once('=') else { return false };
+    let Some(crate::value::PieceKind::Text(first)) = word.value.pieces().first().map(|p| &p.kind) else {
+        return false;
+    };
+    let Some((name, head)) = first.split_once('=') else {
+        return false;
+    };
     if !crate::eval::is_name(name) {
         return false;
     }

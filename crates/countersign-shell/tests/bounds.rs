@@ -7,7 +7,10 @@ use proptest::prelude::*;
 
 /// As small as the stack of a worker thread may be.
 fn on_small_stack(work: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::Builder::new().stack_size(2 * 1024 * 1024).spawn(work).expect("thread");
+    let thread = std::thread::Builder::new()
+        .stack_size(2 * 1024 * 1024)
+        .spawn(work)
+        .expect("thread");
     thread.join().expect("no panic");
 }
 
@@ -38,7 +41,11 @@ fn deep_nesting_is_reported() {
         ] {
             for depth in [50, 400, 20_000] {
                 let text = format!("{}x{}\n", opens.repeat(depth), closes.repeat(depth));
-                let text = if text.len() > 250_000 { opens.repeat(depth.min(200_000 / opens.len())) } else { text };
+                let text = if text.len() > 250_000 {
+                    opens.repeat(depth.min(200_000 / opens.len()))
+                } else {
+                    text
+                };
                 fuzz_entry(text.as_bytes());
             }
         }
@@ -81,15 +88,19 @@ fn long_input_is_bounded() {
             "a && ".repeat(40_000) + "b",
             "a | ".repeat(40_000) + "b",
             "[[ a && ".to_string() + &"b && ".repeat(40_000) + "c ]]",
-            "x=x; ".repeat(1) + &"x=$x$x; ".repeat(20_000) + "out $x",
+            "x=x; ".to_string() + &"x=$x$x; ".repeat(20_000) + "out $x",
             "a=(1 2 3 4 5 6 7 8); ".to_string() + &"a+=(\"${a[@]}\"); ".repeat(10_000),
             "for i in {1..2000}; do for j in {1..2000}; do echo $i; done; done".to_string(),
             "f() { f; f; }; f".to_string(),
             ":(){ :|:& };:".to_string(),
             "while read a; do while read b; do while read c; do x=$x$a; done; done; done".to_string(),
             "echo {1..9}{1..9}{1..9}{1..9}{1..9}{1..9}".to_string(),
-            (0..2000).map(|i| format!("if p{i}; then v{i}=1; fi\n")).collect::<String>(),
-            (0..2000).map(|i| format!("cat > f{i} <<E{i}\n$x\nE{i}\n")).collect::<String>(),
+            (0..2000)
+                .map(|i| format!("if p{i}; then v{i}=1; fi\n"))
+                .collect::<String>(),
+            (0..2000)
+                .map(|i| format!("cat > f{i} <<E{i}\n$x\nE{i}\n"))
+                .collect::<String>(),
             "x='".to_string() + &"a".repeat(60_000) + "'; " + &"y=${x//a/bb}; x=$y; ".repeat(30),
             "source run.sh; bash run.sh".to_string(),
             "x=1; while [ $x -gt 0 ]; do x=$((x+1)); done; out $x".to_string(),
@@ -121,7 +132,10 @@ fn unfinished_constructs_are_reported_and_the_rest_is_read() {
             "{text:?}: {:?}",
             evaluation.diagnostics
         );
-        assert!(evaluation.commands.iter().any(|c| c.display().starts_with("out a")), "{text:?}");
+        assert!(
+            evaluation.commands.iter().any(|c| c.display().starts_with("out a")),
+            "{text:?}"
+        );
     }
 }
 
@@ -129,24 +143,41 @@ fn unfinished_constructs_are_reported_and_the_rest_is_read() {
 fn the_second_grammar_agrees_on_plain_scripts_and_shows_two_readings() {
     let plain = "set -e\nx=$(basename \"$0\")\nif [ -f x ]; then a | b && c; fi\nfor i in 1 2; do export A=$i; done\ncat <<E > f\n$(d)\nE\nprog \\\n  --a 1\n";
     let report = check_grammar(plain, &Limits::default());
-    assert!(report.errors.is_empty() && report.disagreements.is_empty() && !report.cancelled, "{report:?}");
+    assert!(
+        report.errors.is_empty() && report.disagreements.is_empty() && !report.cancelled,
+        "{report:?}"
+    );
     // Two here-documents on a line: bash takes both, the grammar only one.
     let report = check_grammar("cat <<A <<B\n1\nA\n2\nB\nprog\n", &Limits::default());
     assert!(!report.errors.is_empty());
-    assert!(report.disagreements.iter().any(|d| !d.ours && d.at.line == 4), "{report:?}");
+    assert!(
+        report.disagreements.iter().any(|d| !d.ours && d.at.line == 4),
+        "{report:?}"
+    );
 }
 
 #[test]
 fn scan_sees_what_is_not_reached() {
     let text = "D=/opt/site-packages/lib\nF=\"$D/model.py\"\nif false; then\n  sed -i \\\n    's/a/b/' \\\n    \"$F\"\nfi\nf() {\n  python3 - \"$F\" <<'PY'\nopen(\"x\", \"w\")\nPY\n}\nA=(pip install -e .)\n\"${A[@]}\"\nx=$(cp \"$(dirname \"$0\")/new.py\" \"$F\")\nbash -c 'patch -p1 < p.diff'\n: \"${Q:=v}\"; echo $Q $UNKNOWN\n";
     let commands = scan("dir/run.sh", text, &Limits::default());
-    let find = |name: &str| commands.iter().find(|c| c.name() == Some(name)).unwrap_or_else(|| panic!("{name}"));
+    let find = |name: &str| {
+        commands
+            .iter()
+            .find(|c| c.name() == Some(name))
+            .unwrap_or_else(|| panic!("{name}"))
+    };
     let sed = find("sed");
-    assert_eq!(sed.argv.iter().map(|w| w.texts[0].as_str()).collect::<Vec<_>>(), ["sed", "-i", "s/a/b/", "/opt/site-packages/lib/model.py"]);
+    assert_eq!(
+        sed.argv.iter().map(|w| w.texts[0].as_str()).collect::<Vec<_>>(),
+        ["sed", "-i", "s/a/b/", "/opt/site-packages/lib/model.py"]
+    );
     assert_eq!((sed.at.line, sed.end_line), (4, 6));
     let python = find("python3");
     assert_eq!(python.function.as_deref(), Some("f"));
-    assert_eq!((&*python.heredocs[0].text, python.heredocs[0].quoted), ("open(\"x\", \"w\")\n", true));
+    assert_eq!(
+        (&*python.heredocs[0].text, python.heredocs[0].quoted),
+        ("open(\"x\", \"w\")\n", true)
+    );
     assert_eq!((python.at.line, python.end_line), (9, 11));
     assert_eq!(find("pip").display(), "pip install -e .");
     let cp = find("cp");
@@ -155,10 +186,16 @@ fn scan_sees_what_is_not_reached() {
     assert_eq!(find("patch").redirects[0].target.texts, ["p.diff"]);
     let echo = find("echo");
     assert_eq!((echo.argv[1].texts[0].as_str(), echo.argv[1].known), ("v", true));
-    assert_eq!((echo.argv[2].texts[0].as_str(), echo.argv[2].known), ("${UNKNOWN}", false));
+    assert_eq!(
+        (echo.argv[2].texts[0].as_str(), echo.argv[2].known),
+        ("${UNKNOWN}", false)
+    );
     // Several assignments: all of them.
     let commands = scan("x.sh", "if a; then P=1; else P=2; fi; rm \"/d/$P\"", &Limits::default());
-    assert_eq!(commands.iter().find(|c| c.name() == Some("rm")).expect("rm").argv[1].texts, ["/d/1", "/d/2"]);
+    assert_eq!(
+        commands.iter().find(|c| c.name() == Some("rm")).expect("rm").argv[1].texts,
+        ["/d/1", "/d/2"]
+    );
 }
 
 proptest! {

@@ -21,17 +21,39 @@ SOME_ENV=1 vllm serve "${MODEL_PATH:-$MODEL}" --port $PORT \
 
 #[test]
 fn the_guide_example_known() {
-    let evaluation = eval(GUIDE, &["MODEL=org/m", "TP=8", "PORT=8888", "DP_ATTENTION=true", "EVAL_ONLY=false", "LOG=/tmp/l"]);
+    let evaluation = eval(
+        GUIDE,
+        &[
+            "MODEL=org/m",
+            "TP=8",
+            "PORT=8888",
+            "DP_ATTENTION=true",
+            "EVAL_ONLY=false",
+            "LOG=/tmp/l",
+        ],
+    );
     let servers: Vec<_> = evaluation.programs().collect();
     assert_eq!(servers.len(), 1);
     let server = servers[0];
-    let words: Vec<String> = server.argv.iter().map(|w| w.value.known().expect("known").into_owned()).collect();
+    let words: Vec<String> = server
+        .argv
+        .iter()
+        .map(|w| w.value.known().expect("known").into_owned())
+        .collect();
     assert_eq!(
         words,
         [
-            "vllm", "serve", "org/m", "--port", "8888", "--speculative-config",
+            "vllm",
+            "serve",
+            "org/m",
+            "--port",
+            "8888",
+            "--speculative-config",
             r#"{"method":"mtp","num_speculative_tokens":3,"rejection_sample_method":"synthetic","synthetic_acceptance_length":2.49}"#,
-            "--kv-cache-dtype", "fp8", "--data-parallel-size", "8",
+            "--kv-cache-dtype",
+            "fp8",
+            "--data-parallel-size",
+            "8",
         ]
     );
     assert!(server.background);
@@ -39,7 +61,15 @@ fn the_guide_example_known() {
     // Lines: the array elements where they were written, the value of the config where its text is.
     let lines: Vec<u32> = server.argv.iter().map(|w| w.span.line).collect();
     assert_eq!(lines, [7, 7, 7, 7, 7, 8, 8, 5, 5, 6, 6]);
-    assert_eq!(server.argv[6].value.sources().iter().map(|s| s.line).collect::<Vec<_>>(), [3]);
+    assert_eq!(
+        server.argv[6]
+            .value
+            .sources()
+            .iter()
+            .map(|s| s.line)
+            .collect::<Vec<_>>(),
+        [3]
+    );
     assert_eq!(server.redirects.len(), 2);
     assert!(evaluation.assumed_unset.contains("MODEL_PATH"));
     assert_eq!(evaluation.truncated, None);
@@ -47,13 +77,33 @@ fn the_guide_example_known() {
 
 #[test]
 fn the_guide_example_unknown() {
-    let evaluation = eval(GUIDE, &["MODEL=org/m", "TP?", "PORT=8888", "DP_ATTENTION?", "EVAL_ONLY?", "LOG=/tmp/l"]);
+    let evaluation = eval(
+        GUIDE,
+        &[
+            "MODEL=org/m",
+            "TP?",
+            "PORT=8888",
+            "DP_ATTENTION?",
+            "EVAL_ONLY?",
+            "LOG=/tmp/l",
+        ],
+    );
     let servers: Vec<_> = evaluation.programs().collect();
     // Two questions, four consistent commands: K = 3 in all, the length only for throughput.
     assert_eq!(servers.len(), 4);
     for server in &servers {
-        let eval_only = server.path.iter().find(|l| l.text.contains("EVAL_ONLY")).expect("asked").holds;
-        let dp = server.path.iter().find(|l| l.text.contains("DP_ATTENTION")).expect("asked").holds;
+        let eval_only = server
+            .path
+            .iter()
+            .find(|l| l.text.contains("EVAL_ONLY"))
+            .expect("asked")
+            .holds;
+        let dp = server
+            .path
+            .iter()
+            .find(|l| l.text.contains("DP_ATTENTION"))
+            .expect("asked")
+            .holds;
         let line = server.display();
         assert!(line.contains("\"num_speculative_tokens\":3"));
         assert_eq!(line.contains("\"synthetic_acceptance_length\":2.49"), !eval_only);
@@ -61,7 +111,14 @@ fn the_guide_example_unknown() {
         assert_eq!(line.contains("--tensor-parallel-size=$TP"), !dp);
         let size = server.argv.last().expect("words");
         assert!(!size.value.is_known());
-        assert_eq!(size.value.depends_on().into_iter().map(|n| n.to_string()).collect::<Vec<_>>(), ["TP"]);
+        assert_eq!(
+            size.value
+                .depends_on()
+                .into_iter()
+                .map(|n| n.to_string())
+                .collect::<Vec<_>>(),
+            ["TP"]
+        );
         assert!(!size.splits, "quoted: one word whatever it is");
     }
 }
@@ -100,7 +157,10 @@ fn a_decision_gives_the_value() {
         &["MODE?"],
     );
     assert_eq!(outs(&evaluation), ["[fast][1][x]", "[slow][2][y]", "[$MODE][3][y]"]);
-    let evaluation = eval("[ -n \"$M\" ] || exit 2\nif [ -z \"$M\" ]; then out never; fi\nout \"${M:-d}\" ${M:+set}", &["M?"]);
+    let evaluation = eval(
+        "[ -n \"$M\" ] || exit 2\nif [ -z \"$M\" ]; then out never; fi\nout \"${M:-d}\" ${M:+set}",
+        &["M?"],
+    );
     assert_eq!(outs(&evaluation), ["[$M][set]"]);
     assert_eq!(evaluation.ends.len(), 1);
     assert_eq!(evaluation.ends[0].status, Some(2));
@@ -113,7 +173,10 @@ fn unknowns_are_never_absent() {
         "h=$(hostname -s)\nx=\"${D:-5555}\"\nn=$((2 * T))\nout \"$h\" \"pre-${h}.log\" \"$x\" $n ${#h} \"${h%.x}\" \"$(ls /data)\"",
         &["D?", "T?"],
     );
-    let command = evaluation.programs().find(|c| c.name().as_deref() == Some("out")).expect("recorded");
+    let command = evaluation
+        .programs()
+        .find(|c| c.name().as_deref() == Some("out"))
+        .expect("recorded");
     assert_eq!(command.argv.len(), 8);
     for word in &command.argv[1..] {
         assert!(!word.value.is_known());
@@ -122,7 +185,10 @@ fn unknowns_are_never_absent() {
     assert_eq!(command.argv[2].value.display(), "pre-$(hostname -s).log");
     let default = command.argv[3].value.single_unknown().expect("one unknown");
     assert_eq!(default.why, Why::Default);
-    assert_eq!(default.choices.iter().map(|c| c.display()).collect::<Vec<_>>(), ["$D", "5555"]);
+    assert_eq!(
+        default.choices.iter().map(|c| c.display()).collect::<Vec<_>>(),
+        ["$D", "5555"]
+    );
     let number = command.argv[4].value.single_unknown().expect("one unknown");
     assert_eq!(number.why, Why::Arithmetic);
     assert!(number.depends_on.contains("T"));
@@ -138,11 +204,21 @@ fn an_unquoted_unknown_may_be_any_number_of_words() {
 
 #[test]
 fn fragments_keep_their_lines() {
-    let script = "OPTS=\" --a 1\"\nif true; then\n  OPTS+=\" --b 2\"\nfi\nA=(\n  --c\n  \"$V\"\n)\nprog $OPTS \"${A[@]}\" --d\n";
+    let script =
+        "OPTS=\" --a 1\"\nif true; then\n  OPTS+=\" --b 2\"\nfi\nA=(\n  --c\n  \"$V\"\n)\nprog $OPTS \"${A[@]}\" --d\n";
     let evaluation = eval(script, &["V=v"]);
     let command = &evaluation.commands[0];
     let placed: Vec<(String, u32)> = command.argv.iter().map(|w| (w.value.display(), w.span.line)).collect();
-    let expected = [("prog", 9), ("--a", 1), ("1", 1), ("--b", 3), ("2", 3), ("--c", 6), ("v", 7), ("--d", 9)];
+    let expected = [
+        ("prog", 9),
+        ("--a", 1),
+        ("1", 1),
+        ("--b", 3),
+        ("2", 3),
+        ("--c", 6),
+        ("v", 7),
+        ("--d", 9),
+    ];
     assert_eq!(placed, expected.map(|(t, l)| (t.to_string(), l)));
 }
 
@@ -157,7 +233,10 @@ fn scripts_of_the_tree_are_followed() {
             "bench/lib.sh",
             "check() { [[ -n \"${!1:-}\" ]]; }\nstart() {\n  local port=\"\"\n  while [[ $# -gt 0 ]]; do case $1 in --port) port=\"$2\"; shift 2;; esac; done\n  out server \"$port\" \"${BASH_SOURCE[0]}\" \"${BASH_SOURCE[1]}\"\n}\nout caller \"${BASH_SOURCE[1]}\"",
         ),
-        ("bench/a/child.sh", "out child \"$1\" \"$0\" \"${X-unset}\" \"$E\"; X=changed; exit 7"),
+        (
+            "bench/a/child.sh",
+            "out child \"$1\" \"$0\" \"${X-unset}\" \"$E\"; X=changed; exit 7",
+        ),
     ];
     let evaluation = eval_tree(&files, &["M=m", "E=exported"]);
     assert_eq!(
@@ -169,38 +248,79 @@ fn scripts_of_the_tree_are_followed() {
             "[set]",
         ]
     );
-    assert_eq!(evaluation.files.iter().map(|f| f.to_string()).collect::<Vec<_>>(), files.map(|(p, _)| p.to_string()));
-    let server = evaluation.commands.iter().find(|c| c.display().starts_with("out server")).expect("recorded");
+    assert_eq!(
+        evaluation.files.iter().map(|f| f.to_string()).collect::<Vec<_>>(),
+        files.map(|(p, _)| p.to_string())
+    );
+    let server = evaluation
+        .commands
+        .iter()
+        .find(|c| c.display().starts_with("out server"))
+        .expect("recorded");
     assert_eq!(evaluation.place(server.span), "bench/lib.sh:5");
     assert_eq!(server.in_function.as_deref(), Some("start"));
-    assert_eq!(evaluation.place(server.calls.last().expect("called").at), "bench/a/run.sh:3");
-    assert!(evaluation.diagnostics.iter().any(|d| d.note == Note::NotInTree && d.message.contains("missing.sh")));
-    let child = evaluation.commands.iter().find(|c| c.kind == CommandKind::Script && c.display().contains("child")).expect("kept");
+    assert_eq!(
+        evaluation.place(server.calls.last().expect("called").at),
+        "bench/a/run.sh:3"
+    );
+    assert!(
+        evaluation
+            .diagnostics
+            .iter()
+            .any(|d| d.note == Note::NotInTree && d.message.contains("missing.sh"))
+    );
+    let child = evaluation
+        .commands
+        .iter()
+        .find(|c| c.kind == CommandKind::Script && c.display().contains("child"))
+        .expect("kept");
     assert_eq!(child.display(), "bash bench/a/child.sh arg");
 }
 
 #[test]
 fn nothing_outside_the_tree_is_read() {
-    let files = [("a.sh", "source ../secret.sh; source /workspace/../etc/passwd; source /etc/profile; x=$(cat /etc/passwd); out \"$x\" \"${UNSET_BEFORE:-d}\"")];
+    let files = [(
+        "a.sh",
+        "source ../secret.sh; source /workspace/../etc/passwd; source /etc/profile; x=$(cat /etc/passwd); out \"$x\" \"${UNSET_BEFORE:-d}\"",
+    )];
     let evaluation = eval_tree(&files, &[]);
-    let command = evaluation.programs().find(|c| c.name().as_deref() == Some("out")).expect("recorded");
+    let command = evaluation
+        .programs()
+        .find(|c| c.name().as_deref() == Some("out"))
+        .expect("recorded");
     assert_eq!(command.argv[1].value.single_unknown().map(|u| u.why), Some(Why::File));
     // What an unseen script may have set is not taken as unset.
     let maybe = command.argv[2].value.single_unknown().expect("a choice");
     assert_eq!(maybe.choices.len(), 2);
-    assert_eq!(evaluation.diagnostics.iter().filter(|d| d.note == Note::NotInTree).count(), 3);
+    assert_eq!(
+        evaluation
+            .diagnostics
+            .iter()
+            .filter(|d| d.note == Note::NotInTree)
+            .count(),
+        3
+    );
 }
 
 #[test]
 fn option_files_are_kept() {
     let script = "F=opts.yml\ncat > \"$F\" << EOF\nbackend: $B\nmoe:\n  kind: ${K:-plain}\nEOF\nif [ \"$B\" = x ]; then\ncat << 'EOF' >> $F\nraw: $B\nEOF\nfi\nserve --config \"$F\" &\necho later > $F";
     let evaluation = eval(script, &["B=x"]);
-    let server = evaluation.programs().find(|c| c.name().as_deref() == Some("serve")).expect("recorded");
+    let server = evaluation
+        .programs()
+        .find(|c| c.name().as_deref() == Some("serve"))
+        .expect("recorded");
     let file = server.file(&server.argv[2].value).expect("written before");
-    assert_eq!(file.content.known().as_deref(), Some("backend: x\nmoe:\n  kind: plain\nraw: $B\n"));
+    assert_eq!(
+        file.content.known().as_deref(),
+        Some("backend: x\nmoe:\n  kind: plain\nraw: $B\n")
+    );
     let lines: Vec<u32> = file.content.sources().iter().map(|s| s.line).collect();
     assert_eq!(lines, [3, 4, 5, 9]);
-    assert_eq!(evaluation.written["/workspace/opts.yml"][0].content.display(), "later\n");
+    assert_eq!(
+        evaluation.written["/workspace/opts.yml"][0].content.display(),
+        "later\n"
+    );
     // With an unknown value two different files, each with its command.
     let evaluation = eval(script, &["B?"]);
     let servers: Vec<String> = evaluation
@@ -208,18 +328,40 @@ fn option_files_are_kept() {
         .filter(|c| c.name().as_deref() == Some("serve"))
         .map(|c| c.file(&c.argv[2].value).expect("written").content.display())
         .collect();
-    assert_eq!(servers, ["backend: $B\nmoe:\n  kind: plain\nraw: $B\n", "backend: $B\nmoe:\n  kind: plain\n"]);
+    assert_eq!(
+        servers,
+        [
+            "backend: $B\nmoe:\n  kind: plain\nraw: $B\n",
+            "backend: $B\nmoe:\n  kind: plain\n"
+        ]
+    );
 }
 
 #[test]
 fn partly_unknown_text_given_to_eval() {
     let script = "HOST=$(hostname -i)\nCMD=\"serve $MODEL --ip $HOST \\\n  --json '{\\\"ip\\\": \\\"$HOST\\\"}'\"\neval \"$CMD\" > log 2>&1 &\neval \"$(python3 conf.py)\"\nout \"$FROM_PY\" $MODEL";
     let evaluation = eval(script, &["MODEL=m"]);
-    let server = evaluation.programs().find(|c| c.name().as_deref() == Some("serve")).expect("recorded");
+    let server = evaluation
+        .programs()
+        .find(|c| c.name().as_deref() == Some("serve"))
+        .expect("recorded");
     let words: Vec<String> = server.argv.iter().map(|w| w.value.display()).collect();
-    assert_eq!(words, ["serve", "m", "--ip", "$(hostname -i)", "--json", "{\"ip\": \"$(hostname -i)\"}"]);
+    assert_eq!(
+        words,
+        [
+            "serve",
+            "m",
+            "--ip",
+            "$(hostname -i)",
+            "--json",
+            "{\"ip\": \"$(hostname -i)\"}"
+        ]
+    );
     assert!(server.background);
-    let out = evaluation.programs().find(|c| c.name().as_deref() == Some("out")).expect("recorded");
+    let out = evaluation
+        .programs()
+        .find(|c| c.name().as_deref() == Some("out"))
+        .expect("recorded");
     assert_eq!(out.argv[1].value.single_unknown().map(|u| u.why), Some(Why::Foreign));
     assert_eq!(out.argv[2].value.display(), "m");
     assert!(evaluation.diagnostics.iter().any(|d| d.note == Note::ForeignCode));
@@ -228,7 +370,11 @@ fn partly_unknown_text_given_to_eval() {
 #[test]
 fn wrappers_are_seen_through() {
     for (line, inner, wrappers) in [
-        ("mpirun -n 1 --oversubscribe --allow-run-as-root trtllm-serve m", "trtllm-serve m", 1),
+        (
+            "mpirun -n 1 --oversubscribe --allow-run-as-root trtllm-serve m",
+            "trtllm-serve m",
+            1,
+        ),
         ("env A=b -u C timeout -k 5 10 nohup vllm serve m", "vllm serve m", 3),
         ("sudo -E numactl --membind=0 -N 1 python3 -m x", "python3 -m x", 2),
         ("stdbuf -oL -eL nice -n 5 prog", "prog", 2),
@@ -264,12 +410,20 @@ fn loops_of_unknown_length_end() {
         .filter(|c| c.name().as_deref() == Some("out"))
         .flat_map(|c| c.argv[1].value.possible_texts().unwrap_or_default())
         .collect();
-    assert!(texts.contains(&"0".to_string()) && texts.contains(&"1".to_string()), "{texts:?}");
+    assert!(
+        texts.contains(&"0".to_string()) && texts.contains(&"1".to_string()),
+        "{texts:?}"
+    );
     assert!(all.iter().any(|l| l.contains("$i after the loop of line 2")), "{all:?}");
     assert_eq!(evaluation.truncated, None);
-    let evaluation = eval("for d in a b c; do if test -e /x/$d; then R=$d; break; fi; done\n[ -z \"$R\" ] && exit 1\nout \"$R\"", &[]);
+    let evaluation = eval(
+        "for d in a b c; do if test -e /x/$d; then R=$d; break; fi; done\n[ -z \"$R\" ] && exit 1\nout \"$R\"",
+        &[],
+    );
     let found = evaluation.programs().filter(|c| c.name().as_deref() == Some("out"));
-    let mut found: Vec<String> = found.flat_map(|c| c.argv[1].value.possible_texts().expect("one of the words")).collect();
+    let mut found: Vec<String> = found
+        .flat_map(|c| c.argv[1].value.possible_texts().expect("one of the words"))
+        .collect();
     found.sort();
     assert_eq!(found, ["a", "b", "c"], "and never empty: that ends the script");
     let evaluation = eval("while true; do sleep 1; done\nout never", &[]);
@@ -298,7 +452,10 @@ fn worlds_are_joined_when_there_are_too_many() {
 
 #[test]
 fn set_e_ends_where_bash_ends() {
-    let evaluation = eval("set -e\nf() { return 1; }\nout a\nunknown_program\nout b\nf\nout c", &[]);
+    let evaluation = eval(
+        "set -e\nf() { return 1; }\nout a\nunknown_program\nout b\nf\nout c",
+        &[],
+    );
     assert_eq!(outs(&evaluation), ["[a]", "[b]"]);
     assert_eq!(evaluation.ends.len(), 1);
     assert_eq!(evaluation.place(evaluation.ends[0].at), "run.sh:6");
@@ -310,7 +467,13 @@ fn commands_carry_their_surroundings() {
         "export A=1\nB=2\ncd /srv\n{ prog x 2>/dev/null | tee log; } &\nunset A\npython3 - <<'PY' arg && prog2\nprint(1)\nPY\nprog3",
         &[],
     );
-    let by_name = |name: &str| evaluation.commands.iter().find(|c| c.name().as_deref() == Some(name)).expect("recorded");
+    let by_name = |name: &str| {
+        evaluation
+            .commands
+            .iter()
+            .find(|c| c.name().as_deref() == Some(name))
+            .expect("recorded")
+    };
     let prog = by_name("prog");
     assert!(prog.background);
     assert_eq!((prog.pipe_stage, by_name("tee").pipe_stage), (Some(0), Some(1)));
@@ -319,7 +482,10 @@ fn commands_carry_their_surroundings() {
     assert!(prog.var("B").is_some());
     assert_eq!(prog.cwd.display(), "/srv");
     let python = by_name("python3");
-    assert_eq!(python.stdin.as_ref().and_then(|s| s.known()).as_deref(), Some("print(1)\n"));
+    assert_eq!(
+        python.stdin.as_ref().and_then(|s| s.known()).as_deref(),
+        Some("print(1)\n")
+    );
     assert_eq!(python.argv.len(), 3);
     assert_eq!(python.env("A"), None);
     assert_eq!(by_name("prog2").path.len(), 1);
@@ -330,7 +496,14 @@ fn commands_carry_their_surroundings() {
 fn same_result_every_time() {
     let run = || {
         let evaluation = eval(GUIDE, &["TP?", "DP_ATTENTION?", "EVAL_ONLY?"]);
-        format!("{:?}", evaluation.commands.iter().map(|c| (c.display(), c.path.clone(), c.environment())).collect::<Vec<_>>())
+        format!(
+            "{:?}",
+            evaluation
+                .commands
+                .iter()
+                .map(|c| (c.display(), c.path.clone(), c.environment()))
+                .collect::<Vec<_>>()
+        )
     };
     assert_eq!(run(), run());
 }

@@ -1,8 +1,8 @@
 //! Measures the store on a private, durable Postgres (fsync on, synchronous commit), the load in the same process:
 //! `cargo run --release -p countersign-store --features testing --example bench_store`
 //!
-//! Options, each with its number: `--deliveries 40000`, `--callers 128`, `--pull-requests 200`, `--writers 2`, `--batch 128`, `--raw 1`
-//! (bodies sent uncompressed), `--rate 2000` (deliveries a second at fixed moments instead of as fast as it goes).
+//! Options, each with its number: `--deliveries 40000`, `--callers 128`, `--pull-requests 200`, `--writers 2`, `--batch 128`,
+//! `--rate 2000` (deliveries a second at fixed moments instead of as fast as it goes), `--claims 0` (the intake only).
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -167,13 +167,37 @@ fn new_delivery(n: usize, pull_requests: usize, bodies: &[Bytes]) -> NewDelivery
     }
 }
 
-async fn intake(store: &Store, settings: &Settings) -> Outcome<()> {
+/// Processor time of this process so far, and of the session processes of the database, in seconds: what a machine of its own would need.
+fn processor_seconds(server: &PrivatePostgres) -> (f64, f64) {
+    let of = |pid: &str| -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let fields: Vec<&str> = stat
+            .rsplit_once(')')
+            .map_or("", |(_, rest)| rest)
+            .split_whitespace()
+            .collect();
+        // Hundredths of a second, in user and in system mode.
+        [11, 12]
+            .iter()
+            .filter_map(|n| fields.get(*n)?.parse::<f64>().ok())
+            .sum::<f64>()
+            / 100.0
+    };
+    let pid_file = std::fs::read_to_string(server.folder().join("data/postmaster.pid")).unwrap_or_default();
+    let postmaster = pid_file.lines().next().unwrap_or_default();
+    let children =
+        std::fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children")).unwrap_or_default();
+    (of("self"), children.split_whitespace().map(of).sum())
+}
+
+async fn intake(store: &Store, server: &PrivatePostgres, settings: &Settings) -> Outcome<()> {
     let total = settings.get("deliveries", 40_000);
     let callers = settings.get("callers", 128);
     let pull_requests = settings.get("pull-requests", 200);
     let rate = settings.get("rate", 0);
     let bodies: Arc<Vec<Bytes>> = Arc::new((0..512).map(body).collect());
     let next = Arc::new(AtomicUsize::new(0));
+    let before = processor_seconds(server);
     let start = Instant::now();
     let tasks: Vec<_> = (0..callers)
         .map(|_| {
@@ -205,6 +229,13 @@ async fn intake(store: &Store, settings: &Settings) -> Outcome<()> {
         times.extend(task.await??);
     }
     let elapsed = start.elapsed().as_secs_f64();
+    let after = processor_seconds(server);
+    let each = |seconds: f64| seconds / total as f64 * 1e6;
+    say(&format!(
+        "processor time for each: {:.0} us here (load included), {:.0} us in the database",
+        each(after.0 - before.0),
+        each(after.1 - before.1)
+    ))?;
     let bytes: usize = bodies.iter().map(Bytes::len).sum::<usize>() / bodies.len();
     say(&format!(
         "accept_delivery: {total} of {bytes} bytes, {callers} callers, {pull_requests} pull requests: {:.0} /s; {}",
@@ -295,12 +326,11 @@ async fn main() -> Outcome<()> {
     let options = StoreOptions {
         intake_writers: settings.get("writers", StoreOptions::default().intake_writers),
         intake_batch: settings.get("batch", StoreOptions::default().intake_batch),
-        intake_compression: settings.get("raw", 0) == 0,
         ..StoreOptions::default()
     };
     let store = Store::connect(&server.url(), options).await?;
     store.migrate().await?;
-    intake(&store, &settings).await?;
+    intake(&store, &server, &settings).await?;
     let size: (i64, i64) =
         sqlx::query_as("SELECT pg_total_relation_size('deliveries'), (pg_current_wal_lsn() - '0/0')::bigint")
             .fetch_one(store.raw_pool())

@@ -50,15 +50,27 @@ impl Packed {
     }
 }
 
-/// For the intake: as fast as it goes, and only where it pays.
+/// A row of less than 2 kB stays in its page anyway.
+const WORTH_PACKING: usize = 1536;
+
+/// For the intake: takes a sixth of zlib's time, and saves the database more than that.
 pub(crate) fn pack_fast(bytes: &Bytes) -> Packed {
-    pack(bytes, Compression::fast())
+    if bytes.len() >= WORTH_PACKING {
+        let packed = lz4_flex::block::compress_prepend_size(bytes);
+        if packed.len() < bytes.len() {
+            return Packed {
+                encoding: "lz4",
+                bytes: packed.into(),
+            };
+        }
+    }
+    Packed::raw(bytes)
 }
 
-fn pack(bytes: &Bytes, level: Compression) -> Packed {
-    // A row of less than 2 kB stays in its page anyway.
-    if bytes.len() >= 1536 {
-        let mut encoder = ZlibEncoder::new(Vec::with_capacity(bytes.len() / 4), level);
+/// For what is kept for good: small.
+fn pack(bytes: &Bytes) -> Packed {
+    if bytes.len() >= WORTH_PACKING {
+        let mut encoder = ZlibEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::default());
         // Writing to memory does not fail; if it ever did, the raw bytes are right too.
         if let Ok(packed) = encoder.write_all(bytes).and_then(|()| encoder.finish())
             && packed.len() < bytes.len()
@@ -72,10 +84,19 @@ fn pack(bytes: &Bytes, level: Compression) -> Packed {
     Packed::raw(bytes)
 }
 
-/// Reads back what [`pack`] wrote; never more than `size` bytes (None: not known, up to [`LARGEST_BLOB`]).
+/// Reads back what [`pack`] or [`pack_fast`] wrote; never more than `size` bytes (None: not known, up to [`LARGEST_BLOB`]).
 pub(crate) fn unpack(encoding: &str, bytes: Vec<u8>, size: Option<usize>) -> Result<Bytes, String> {
     match encoding {
         "raw" => Ok(bytes.into()),
+        "lz4" => {
+            let most = size.unwrap_or(LARGEST_BLOB);
+            let (claimed, rest) = lz4_flex::block::uncompressed_size(&bytes).map_err(|error| error.to_string())?;
+            if claimed > most {
+                return Err(format!("it is longer than {most} bytes"));
+            }
+            let out = lz4_flex::block::decompress(rest, claimed);
+            Ok(out.map_err(|error| format!("it does not decompress: {error}"))?.into())
+        }
         "zlib" => {
             let most = size.unwrap_or(LARGEST_BLOB);
             let mut out = Vec::with_capacity(size.unwrap_or(bytes.len().saturating_mul(4)).min(LARGEST_BLOB));
@@ -115,14 +136,12 @@ impl Store {
         }
         let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
         // Megabytes take tens of milliseconds: not on a thread that serves requests.
-        let (packed, sha256) = tokio::task::spawn_blocking(move || {
-            (pack(&bytes, Compression::default()), Sha256::digest(&bytes).to_vec())
-        })
-        .await
-        .map_err(|error| StoreError::Invalid {
-            what: "a blob",
-            why: format!("compressing it failed: {error}"),
-        })?;
+        let (packed, sha256) = tokio::task::spawn_blocking(move || (pack(&bytes), Sha256::digest(&bytes).to_vec()))
+            .await
+            .map_err(|error| StoreError::Invalid {
+                what: "a blob",
+                why: format!("compressing it failed: {error}"),
+            })?;
         sqlx::query(
             "INSERT INTO blobs (digest, kind, encoding, size, sha256, bytes) VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT (digest) DO NOTHING",
@@ -179,18 +198,29 @@ mod tests {
         #[test]
         fn what_was_packed_comes_back(bytes in proptest::collection::vec(any::<u8>(), 0..5000), runs in 1_usize..20) {
             let bytes: Bytes = bytes.repeat(runs).into();
-            let packed = pack_fast(&bytes);
-            prop_assert!(packed.bytes.len() <= bytes.len());
-            let back = unpack(packed.encoding, packed.bytes.to_vec(), Some(bytes.len()));
-            prop_assert_eq!(back, Ok(bytes));
+            for packed in [pack_fast(&bytes), pack(&bytes)] {
+                prop_assert!(packed.bytes.len() <= bytes.len());
+                let back = unpack(packed.encoding, packed.bytes.to_vec(), Some(bytes.len()));
+                prop_assert_eq!(back, Ok(bytes.clone()));
+            }
+        }
+
+        #[test]
+        fn damage_is_an_error_and_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), encoding in 0_usize..2) {
+            if let Ok(out) = unpack(["lz4", "zlib"][encoding], bytes, Some(10_000)) {
+                prop_assert!(out.len() <= 10_000);
+            }
         }
     }
 
     #[test]
     fn a_bomb_stops_at_the_size_it_claimed() {
-        let packed = pack_fast(&Bytes::from(vec![0_u8; 1 << 20]));
-        assert_eq!(packed.encoding, "zlib");
-        assert!(unpack("zlib", packed.bytes.to_vec(), Some(1000)).is_err());
+        let zeros = Bytes::from(vec![0_u8; 1 << 20]);
+        for (packed, encoding) in [(pack(&zeros), "zlib"), (pack_fast(&zeros), "lz4")] {
+            assert_eq!(packed.encoding, encoding);
+            assert!(packed.bytes.len() < 10_000);
+            assert!(unpack(encoding, packed.bytes.to_vec(), Some(1000)).is_err());
+        }
         assert!(unpack("zlib", b"no zlib".to_vec(), Some(1000)).is_err());
         assert!(unpack("lzma", Vec::new(), None).is_err());
     }

@@ -80,7 +80,13 @@ impl Store {
                     count(*) FILTER (WHERE dead_at IS NOT NULL) AS dead,
                     extract(epoch FROM now() - min(waiting_since) FILTER (WHERE dead_at IS NULL AND run_at <= now()))::float8
                         AS oldest_seconds
-             FROM work WHERE (requested > done AND dead_at IS NULL) OR dead_at IS NOT NULL GROUP BY kind ORDER BY kind",
+             FROM (
+                 SELECT * FROM work WHERE requested > done AND dead_at IS NULL AND leased_until IS NULL
+                 UNION ALL
+                 SELECT * FROM work WHERE leased_until IS NOT NULL
+                 UNION ALL
+                 SELECT * FROM work WHERE dead_at IS NOT NULL) AS open
+             GROUP BY kind ORDER BY kind",
         )
         .fetch_all(self.pool())
         .await?;
@@ -110,7 +116,10 @@ impl Store {
     pub async fn settled(&self) -> Result<Settled, StoreError> {
         let (now, empty, next_at): (bool, bool, Option<DateTime<Utc>>) = sqlx::query_as(
             "SELECT coalesce(bool_and(at > now() AND NOT running), true), count(*) = 0, min(at) FROM (
-                 SELECT run_at AS at, leased_until IS NOT NULL AS running FROM work WHERE requested > done AND dead_at IS NULL
+                 SELECT run_at AS at, false AS running FROM work
+                 WHERE requested > done AND dead_at IS NULL AND leased_until IS NULL
+                 UNION ALL
+                 SELECT run_at, true FROM work WHERE leased_until IS NOT NULL
                  UNION ALL
                  SELECT next_attempt_at, attempts > 0 AND last_error IS NULL FROM deliveries
                  WHERE status = 'pending' AND work_key IS NULL) AS open",

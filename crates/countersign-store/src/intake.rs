@@ -75,7 +75,6 @@ struct Ready {
 pub(crate) struct Intake {
     sender: mpsc::Sender<Waiting>,
     timeout: Duration,
-    compression: bool,
 }
 
 impl Intake {
@@ -93,7 +92,6 @@ impl Intake {
         Self {
             sender,
             timeout: options.acquire_timeout,
-            compression: options.intake_compression,
         }
     }
 }
@@ -108,12 +106,12 @@ impl Store {
         let headers = clean_json(&delivery.headers).to_string();
         check_text("the headers of a delivery", &headers, 64 << 10)?;
         let packed = pack_fast(&delivery.payload);
+        let intake = self.intake();
         let ready = Arc::new(Ready {
             delivery,
             headers,
             packed,
         });
-        let intake = self.intake();
         let (answer, answered) = oneshot::channel();
         match intake
             .sender

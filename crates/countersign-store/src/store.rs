@@ -29,8 +29,6 @@ pub struct StoreOptions {
     pub intake_writers: usize,
     /// Deliveries that wait for their transaction, at most; beyond that callers wait, then get [`StoreError::Overloaded`].
     pub intake_waiting: usize,
-    /// Whether bodies are compressed before they are sent to the database.
-    pub intake_compression: bool,
 }
 
 impl Default for StoreOptions {
@@ -44,7 +42,6 @@ impl Default for StoreOptions {
             intake_batch_bytes: 8 << 20,
             intake_writers: 2,
             intake_waiting: 1024,
-            intake_compression: true,
         }
     }
 }

@@ -103,7 +103,7 @@ pub struct ClaimOptions {
     pub most: usize,
     /// How long the lease lasts unless it is extended ([`WorkLease::keep`]).
     pub lease: Duration,
-    /// How many of one repository may run at once, over all replicas.
+    /// How many of one repository may run at once, over all replicas. Claims made at the same moment may exceed it by a few.
     pub per_repository: usize,
 }
 
@@ -247,57 +247,69 @@ pub(crate) async fn notify(connection: &mut PgConnection) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Claims are made one after the other, over all replicas: so none skips rows that another one only looks at, and turns are exact.
-/// The lock is held for one short transaction.
-const CLAIM_LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended('countersign claim', 0))";
-
+/// Work whose lease ran out at its last attempt.
 const BURY_EXHAUSTED: &str = "
-    UPDATE work SET dead_at = statement_timestamp(), leased_until = NULL, leased_by = NULL,
+    UPDATE work SET leased_until = NULL, leased_by = NULL, dead_at = statement_timestamp(),
         last_error = coalesce(last_error || ' · ', '') || 'the worker died or lost its lease'
-    WHERE (kind, key) IN (
-        SELECT kind, key FROM work
-        WHERE leased_until <= statement_timestamp() AND attempts >= max_attempts AND dead_at IS NULL
-        FOR UPDATE SKIP LOCKED)
+    WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM work WHERE leased_until <= statement_timestamp() AND attempts >= max_attempts FOR UPDATE SKIP LOCKED))
     RETURNING kind, key, repository, pull_request, attempts, last_error, dead_at";
 
+/// One statement, so that nothing is held while a message travels. Several claimers may choose the same rows; each takes the first ones that
+/// no other has, from more candidates than it wants.
+///
+/// Each step is a look-up in an index, whatever the planner believes of a table that fills and empties within minutes: some conditions are
+/// written in a way (`kind || ''`, `requested - done > 0`) that keeps it from taking an index by which it would read everything that waits.
 const CLAIM: &str = "
     WITH RECURSIVE
-    -- The repositories that have anything waiting, each found by one step through the index.
-    waiting (repository) AS (
-        SELECT min(repository) FROM work WHERE requested > done AND dead_at IS NULL
+    -- The kinds and repositories that have anything to claim, each found by one step through the index.
+    waiting (kind, repository) AS (
+        (SELECT kind, repository FROM work
+         WHERE requested > done AND dead_at IS NULL AND leased_until IS NULL ORDER BY kind, repository LIMIT 1)
         UNION ALL
-        SELECT (SELECT min(w.repository) FROM work w
-                WHERE w.requested > w.done AND w.dead_at IS NULL AND w.repository > waiting.repository)
-        FROM waiting WHERE waiting.repository IS NOT NULL
+        SELECT following.kind, following.repository FROM waiting CROSS JOIN LATERAL (
+            SELECT w.kind, w.repository FROM work w
+            WHERE w.requested > w.done AND w.dead_at IS NULL AND w.leased_until IS NULL
+              AND (w.kind, w.repository) > (waiting.kind, waiting.repository)
+            ORDER BY w.kind, w.repository LIMIT 1) AS following
     ),
-    candidates AS (
-        SELECT due.kind, due.key
-        FROM waiting
-        LEFT JOIN repository_turns turns USING (repository)
-        CROSS JOIN LATERAL (
-            SELECT kind, key, run_at, row_number() OVER (ORDER BY run_at, key) AS nth
-            FROM (
-                SELECT w.kind, w.key, w.run_at FROM work w
-                WHERE w.repository = waiting.repository AND w.requested > w.done AND w.dead_at IS NULL
-                  AND w.run_at <= statement_timestamp()
-                  AND (w.leased_until IS NULL OR w.leased_until <= statement_timestamp())
-                  AND w.kind = ANY ($1)
-                ORDER BY w.run_at, w.key
-                LIMIT least($2, greatest(0, $3 - (
-                    SELECT count(*) FROM work held
-                    WHERE held.repository = waiting.repository AND held.leased_until > statement_timestamp()
-                      AND held.kind = ANY ($1))))
-            ) AS first_ones
-        ) AS due
-        ORDER BY due.nth, turns.served_at NULLS FIRST, due.run_at, due.key
-        LIMIT $2
+    held (repository, number) AS (
+        SELECT repository, count(*) FROM work WHERE leased_until > statement_timestamp() AND (kind || '') = ANY ($1)
+        GROUP BY repository
     ),
-    locked AS (
+    due (kind, key, repository, run_at) AS (
+        SELECT first.kind, first.key, first.repository, first.run_at
+        FROM waiting CROSS JOIN LATERAL (
+            SELECT w.kind, w.key, w.repository, w.run_at FROM work w
+            WHERE w.kind = waiting.kind AND w.repository = waiting.repository
+              AND w.requested > w.done AND w.dead_at IS NULL AND w.leased_until IS NULL
+              AND w.run_at <= statement_timestamp()
+            ORDER BY w.run_at, w.key LIMIT $6
+        ) AS first
+        WHERE waiting.kind = ANY ($1)
+        UNION ALL
+        SELECT kind, key, repository, run_at FROM work
+        WHERE leased_until <= statement_timestamp() AND attempts < max_attempts AND (kind || '') = ANY ($1)
+    ),
+    candidates AS MATERIALIZED (
+        SELECT kind, key FROM (
+            SELECT due.kind, due.key, due.run_at, turns.served_at, coalesce(held.number, 0) AS held,
+                   row_number() OVER (PARTITION BY repository ORDER BY due.run_at, due.key) AS nth
+            FROM due LEFT JOIN held USING (repository) LEFT JOIN repository_turns turns USING (repository)
+        ) AS ranked
+        WHERE nth <= $3 - held
+        ORDER BY nth, served_at NULLS FIRST, run_at, key
+        LIMIT $6
+    ),
+    locked AS MATERIALIZED (
         -- A row that an event is bumping right now is skipped: that event's own wake-up follows.
-        SELECT w.kind, w.key FROM work w JOIN candidates USING (kind, key)
-        WHERE w.requested > w.done AND w.dead_at IS NULL
-          AND (w.leased_until IS NULL OR w.leased_until <= statement_timestamp())
-        FOR UPDATE OF w SKIP LOCKED
+        SELECT row.kind, row.key FROM candidates CROSS JOIN LATERAL (
+            SELECT w.kind, w.key FROM work w
+            WHERE w.kind = candidates.kind AND w.key = candidates.key
+              AND w.requested - w.done > 0 AND w.dead_at IS NULL
+              AND coalesce(w.leased_until, '-infinity') <= statement_timestamp()
+            FOR UPDATE SKIP LOCKED) AS row
+        LIMIT $2
     ),
     claimed AS (
         UPDATE work w SET
@@ -308,8 +320,9 @@ const CLAIM: &str = "
                   w.last_error, w.waiting_since
     ),
     turns AS (
+        -- Sorted, so that two claimers lock them in the same order.
         INSERT INTO repository_turns (repository, served_at)
-        SELECT repository, clock_timestamp() FROM claimed GROUP BY repository
+        SELECT repository, clock_timestamp() FROM claimed GROUP BY repository ORDER BY repository
         ON CONFLICT (repository) DO UPDATE SET served_at = excluded.served_at
     )
     SELECT * FROM claimed ORDER BY kind, key";
@@ -338,58 +351,76 @@ impl Store {
         Ok(())
     }
 
-    /// Takes work that is due: the repository served longest ago first, within it the longest due first.
+    /// Takes work that is due: the repository served longest ago first, within it the longest due first. One claimer for each process, with as
+    /// many hands as it has free, is the cheapest way.
     pub async fn claim_work(&self, options: &ClaimOptions) -> Result<Claimed, StoreError> {
         let bound = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        let mut transaction = self.pool().begin().await?;
-        sqlx::query(CLAIM_LOCK).execute(&mut *transaction).await?;
-        let buried: Vec<DeadWork> = sqlx::query_as(BURY_EXHAUSTED).fetch_all(&mut *transaction).await?;
+        let candidates = options.most.saturating_mul(2).saturating_add(16);
         let rows: Vec<ClaimedRow> = sqlx::query_as(CLAIM)
             .bind(&options.kinds)
             .bind(bound(options.most))
             .bind(bound(options.per_repository))
             .bind(seconds(options.lease))
             .bind(self.name())
-            .fetch_all(&mut *transaction)
+            .bind(bound(candidates))
+            .fetch_all(self.pool())
             .await?;
-        // The rows are locked, so no delivery can be added to them meanwhile: these are the ones `requested` counts.
-        let mut deliveries: BTreeMap<(String, String), Vec<DeliveryHead>> = BTreeMap::new();
-        if !rows.is_empty() {
-            let heads: Vec<DeliveryHead> = sqlx::query_as(
-                "SELECT d.guid, d.event, d.action, d.received_at, d.work_kind, d.work_key
-                 FROM unnest($1::text[], $2::text[]) AS t (kind, key)
-                 JOIN deliveries d ON d.work_kind = t.kind AND d.work_key = t.key
-                 WHERE d.status = 'pending' AND d.work_key IS NOT NULL ORDER BY d.seq",
-            )
-            .bind(rows.iter().map(|row| row.kind.as_str()).collect::<Vec<_>>())
-            .bind(rows.iter().map(|row| row.key.as_str()).collect::<Vec<_>>())
-            .fetch_all(&mut *transaction)
-            .await?;
-            for head in heads {
-                let key = (head.work_kind.clone(), head.work_key.clone());
-                deliveries.entry(key).or_default().push(head);
-            }
-        }
-        transaction.commit().await?;
-        let lease = options.lease;
+        // Whoever has time does it.
+        let buried = if rows.len() < options.most {
+            sqlx::query_as(BURY_EXHAUSTED).fetch_all(self.pool()).await?
+        } else {
+            Vec::new()
+        };
+        let mut deliveries = if rows.is_empty() {
+            BTreeMap::new()
+        } else {
+            self.deliveries_of(&rows).await?
+        };
         let leases = rows
             .into_iter()
             .map(|row| {
                 let heads = deliveries
                     .remove(&(row.kind.clone(), row.key.clone()))
                     .unwrap_or_default();
-                WorkLease::new(self.clone(), row, heads, lease)
+                WorkLease::new(self.clone(), row, heads, options.lease)
             })
             .collect();
         Ok(Claimed { leases, buried })
+    }
+
+    /// The pending deliveries of what was claimed. Read after the claim, so they are those that `requested` counts, and perhaps some that came
+    /// since: the run may serve these too, and there will be another run for them all the same.
+    async fn deliveries_of(
+        &self,
+        rows: &[ClaimedRow],
+    ) -> Result<BTreeMap<(String, String), Vec<DeliveryHead>>, StoreError> {
+        let heads: Vec<DeliveryHead> = sqlx::query_as(
+            "SELECT d.guid, d.event, d.action, d.received_at, d.work_kind, d.work_key
+             FROM unnest($1::text[], $2::text[]) AS t (kind, key)
+             JOIN deliveries d ON d.work_kind = t.kind AND d.work_key = t.key
+             WHERE d.status = 'pending' AND d.work_key IS NOT NULL ORDER BY d.seq",
+        )
+        .bind(rows.iter().map(|row| row.kind.as_str()).collect::<Vec<_>>())
+        .bind(rows.iter().map(|row| row.key.as_str()).collect::<Vec<_>>())
+        .fetch_all(self.pool())
+        .await?;
+        let mut deliveries: BTreeMap<(String, String), Vec<DeliveryHead>> = BTreeMap::new();
+        for head in heads {
+            let key = (head.work_kind.clone(), head.work_key.clone());
+            deliveries.entry(key).or_default().push(head);
+        }
+        Ok(deliveries)
     }
 
     /// How long until the next work of these kinds comes due or runs out of its lease, by the database's clock; None: nothing waits. Zero
     /// also where work is due but its repository has as much running as it may.
     pub async fn next_work_in(&self, kinds: &[&str]) -> Result<Option<Duration>, StoreError> {
         let wait: Option<f64> = sqlx::query_scalar(
-            "SELECT extract(epoch FROM min(greatest(run_at, leased_until, now())) - now())::float8 FROM work
-             WHERE requested > done AND dead_at IS NULL AND kind = ANY ($1)",
+            "SELECT extract(epoch FROM min(greatest(at, now())) - now())::float8 FROM (
+                 SELECT run_at AS at FROM work
+                 WHERE requested > done AND dead_at IS NULL AND leased_until IS NULL AND kind = ANY ($1)
+                 UNION ALL
+                 SELECT leased_until FROM work WHERE leased_until IS NOT NULL AND kind = ANY ($1)) AS open",
         )
         .bind(kinds.iter().map(|kind| (*kind).to_owned()).collect::<Vec<_>>())
         .fetch_one(self.pool())

@@ -31,6 +31,11 @@ registry![
     evals::Evals,
     reuse_command::ReuseCommand,
     template::Template,
+    image::Image,
+    engine_first::EngineFirst,
+    deprecation::Deprecation,
+    append_only::AppendOnly,
+    changelog::Changelog,
 ];
 
 /// The check with a name.

@@ -1,5 +1,6 @@
 //! Facts that several checks need, derived from the evidence.
 
+pub mod affected;
 pub mod points;
 pub mod reuse;
 pub mod runs;

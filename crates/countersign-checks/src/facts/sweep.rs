@@ -106,7 +106,10 @@ pub fn weigh<'e>(
             // What a reader can do something about stands first: this run was theirs.
             Err(runs::NotEvidence::CommitGone(sha)) => sweep.not_evidence.insert(
                 0,
-                (run.id, format!("its commit {} is no longer in this pull request", sha.short())),
+                (
+                    run.id,
+                    format!("its commit {} is no longer in this pull request", sha.short()),
+                ),
             ),
             Ok(()) => match weigh_one(evidence, policy, selected, &expected, run) {
                 Err(cause) => sweep.unread = sweep.unread.or(Some(cause)),
@@ -281,12 +284,7 @@ type Stale = (Vec<(String, String)>, Vec<String>);
 
 /// What of the selected entries changed between a run's commit and head: rows (image, topology), scripts and recipes
 /// (domain guide, section 5.4). Launchers and shared libraries are left out: merges of the target branch move them.
-fn stale(
-    evidence: &Evidence,
-    policy: &Policy,
-    selected: &Selected,
-    run: &WorkflowRun,
-) -> Result<Stale, Cause> {
+fn stale(evidence: &Evidence, policy: &Policy, selected: &Selected, run: &WorkflowRun) -> Result<Stale, Cause> {
     let then_files = TreeFiles::new(evidence, &run.head_sha)?;
     let head_files = TreeFiles::new(evidence, &evidence.pull_request.head_sha)?;
     let then = countersign_matrix::Configs::read(&then_files, &policy.layout, &policy.matrix);

@@ -1,6 +1,6 @@
 //! Calls: one way for everything that is sent to GitHub.
 //!
-//! octocrab signs the App's tokens and carries requests; the rest of its stack is left out on purpose. Its redirects go to any
+//! octocrab carries the requests; the rest of its stack is left out on purpose. Its redirects go to any
 //! host, its log holds signed addresses, its retries repeat writes, and it joins absolute addresses to the base's path. What
 //! stands here instead: [`transport`] sends one request, [`send`] decides about repeating it, [`etag`] remembers answers,
 //! [`pages`] reads lists, [`download`] fetches archives.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chrono::{DateTime, TimeDelta, Utc};
 use countersign_core::RepoName;
 use http::HeaderValue;
-use octocrab::auth::{EncodingKey, create_jwt};
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
@@ -143,7 +143,10 @@ impl Hub {
         if let Some(token) = kept.as_ref().filter(|token| token.expires_at > now) {
             return Ok(token.header.clone());
         }
-        let jwt = create_jwt(self.config.app_id.into(), &self.key)
+        // By GitHub's clock, as far as it is known: tokens from the future are refused, and machines' clocks are wrong.
+        let time = now.timestamp() + self.transport.skew().unwrap_or_default();
+        let claims = json!({"iat": time - 60, "exp": time + 540, "iss": self.config.app_id.to_string()});
+        let jwt = jsonwebtoken::encode(&Header::new(Algorithm::RS256), &claims, &self.key)
             .map_err(|_| GitHubError::Config("the App's private key cannot sign".into()))?;
         let header = bearer(&jwt)?;
         *kept = Some(Token {

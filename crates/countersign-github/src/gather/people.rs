@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use countersign_codeowners::{CodeOwners, Owner};
-use countersign_core::evidence::{Association, Comment, Permission, Role, SignoffText};
+use countersign_core::evidence::{Association, ChangedFile, Comment, Permission, Role, SignoffText};
 use countersign_core::{Cause, CauseKind, Login, Observed};
 use countersign_policy::Policy;
 use countersign_signoff::CommandKind;
@@ -110,6 +110,18 @@ pub(crate) async fn teams(repo: &RepoClient, signer: &Login, owners: &CodeOwners
     found
 }
 
+/// Whether a team can decide anything: not if the signer is named for every changed path that has owners of its own, and
+/// somewhere at all, which is enough for the rest (domain guide, section 2).
+pub(crate) fn teams_matter(signer: &Login, owners: &CodeOwners, changed: Option<&[ChangedFile]>) -> bool {
+    let is_signer = |owner: &Owner| owner.is_user(signer.as_str());
+    let Some(changed) = changed else { return true };
+    let paths = changed.iter().flat_map(ChangedFile::paths);
+    let named = paths
+        .map(|path| owners.owners_of(path))
+        .all(|found| found.is_catch_all() || found.owners().iter().any(is_signer));
+    !(named && owners.listed_owners().into_iter().any(is_signer))
+}
+
 /// From the team's list: the question about one membership is answered with 404 both for "no" and for "not your business".
 /// The list leaves out invitations that are not accepted.
 async fn member(repo: &RepoClient, org: &str, slug: &str, login: &Login) -> Observed<bool> {
@@ -149,7 +161,38 @@ pub(crate) async fn organisation(
 
 #[cfg(test)]
 mod tests {
+    use countersign_core::evidence::ChangeStatus;
+
     use super::*;
+
+    #[test]
+    fn teams_are_asked_for_where_they_decide() {
+        let owners = CodeOwners::parse("* @o/core\n/a/ @dave @o/vendor\n/b/ @o/vendor\n/c/\n");
+        let changed = |path: &str, before: Option<&str>| ChangedFile {
+            path: path.into(),
+            previous_path: before.map(str::to_owned),
+            status: if before.is_some() {
+                ChangeStatus::Renamed
+            } else {
+                ChangeStatus::Modified
+            },
+        };
+        for (signer, files, wanted) in [
+            ("dave", vec![changed("a/x", None)], false),
+            ("DAVE", vec![changed("a/x", None), changed("other", None)], false),
+            ("dave", vec![changed("b/x", None)], true),
+            ("dave", vec![changed("a/x", Some("b/x"))], true),
+            ("dave", vec![changed("c/x", None)], true),
+            ("erin", vec![changed("other", None)], true),
+        ] {
+            assert_eq!(
+                teams_matter(&signer.parse().unwrap(), &owners, Some(&files)),
+                wanted,
+                "{signer} {files:?}"
+            );
+        }
+        assert!(teams_matter(&"dave".parse().unwrap(), &owners, None));
+    }
 
     #[test]
     fn the_lesser_word_counts_and_a_custom_role_authorises_nothing() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use countersign_core::evidence::{ChangeStatus, ChangedFile, Comment, Commit, PullRequest};
-use countersign_core::{Cause, CauseKind, Observed, PrNumber};
+use countersign_core::{Cause, CauseKind, CommitSha, Observed, PrNumber};
 
 use crate::calls::Call;
 use crate::client::RepoClient;
@@ -118,6 +118,27 @@ pub(crate) fn commits(pull: &wire::Pull, list: Result<Vec<wire::Commit>, GitHubE
     )
 }
 
+/// Where the pull request parted from its target, if its commits say it: when all of them together have one parent outside,
+/// everything before that one is in the target, and nothing after it. With several (the target was merged in, or there
+/// are several roots), and with a list that is cut, the commits do not say it.
+pub(crate) fn parted(pull: &wire::Pull, list: &[wire::Commit]) -> Option<CommitSha> {
+    if list.is_empty() || pull.commits != Some(list.len() as u64) {
+        return None;
+    }
+    let own: BTreeSet<&CommitSha> = list.iter().map(|commit| &commit.sha).collect();
+    let outside: BTreeSet<&CommitSha> = list
+        .iter()
+        .flat_map(|commit| &commit.parents)
+        .map(|parent| &parent.sha)
+        .filter(|sha| !own.contains(sha))
+        .collect();
+    let rooted = list.iter().all(|commit| !commit.parents.is_empty());
+    match outside.into_iter().collect::<Vec<_>>().as_slice() {
+        [one] if rooted => Some((*one).clone()),
+        _ => None,
+    }
+}
+
 /// The conversation, oldest first.
 pub(crate) fn comments(list: Vec<wire::Comment>) -> Vec<Comment> {
     list.into_iter()
@@ -155,6 +176,31 @@ mod tests {
             status: status.into(),
             changes: 1,
         }
+    }
+
+    #[test]
+    fn where_it_parted_is_said_by_its_commits_or_not_at_all() {
+        let sha = |n: u32| format!("{n:040x}").parse::<CommitSha>().unwrap();
+        let commit = |own: u32, parents: &[u32]| wire::Commit {
+            sha: sha(own),
+            commit: wire::CommitInner {
+                message: String::new(),
+                committer: None,
+            },
+            parents: parents.iter().map(|parent| wire::Named { sha: sha(*parent) }).collect(),
+        };
+        let line = [commit(2, &[1]), commit(3, &[2]), commit(4, &[3])];
+        assert_eq!(parted(&pull(1, 3), &line), Some(sha(1)));
+        // A branch of its own, merged within.
+        assert_eq!(
+            parted(&pull(1, 3), &[commit(2, &[1]), commit(3, &[1]), commit(4, &[2, 3])]),
+            Some(sha(1))
+        );
+        // The target, merged in.
+        assert_eq!(parted(&pull(1, 2), &[commit(2, &[1]), commit(4, &[2, 9])]), None);
+        assert_eq!(parted(&pull(1, 3), &line[1..]), None);
+        assert_eq!(parted(&pull(1, 1), &[commit(2, &[])]), None);
+        assert_eq!(parted(&pull(1, 0), &[]), None);
     }
 
     #[test]

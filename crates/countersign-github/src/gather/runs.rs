@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use countersign_core::evidence::{Artifact, Conclusion, Job, RunStatus, WorkflowRun};
-use countersign_core::{CommitSha, Observed};
+use countersign_core::{CauseKind, CommitSha, Observed};
 use countersign_matrix::Purpose;
 use countersign_policy::Policy;
 use futures::future::{BoxFuture, join};
@@ -34,6 +34,8 @@ const MEASURED: usize = 2;
 /// Commits of runs whose files are read.
 const COMMITS: usize = 4;
 const AT_ONCE: usize = 8;
+/// Why jobs and artifacts of a run were not read.
+const NO_EVIDENCE: &str = "the run is of another workflow, event or commit, so it can be no evidence";
 
 /// What to look for.
 pub(crate) struct Wanted<'a> {
@@ -67,12 +69,15 @@ pub(crate) async fn runs(repo: &RepoClient, wanted: &Wanted<'_>) -> Found {
 }
 
 async fn read(repo: &RepoClient, wanted: &Wanted<'_>) -> Result<Found, GitHubError> {
+    let listed = list(repo, wanted).await?;
     let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
     for id in wanted.named {
-        work.push(Box::pin(one(repo, *id)));
+        match listed.iter().find(|run| run.id == *id).cloned() {
+            Some(run) => work.push(Box::pin(std::future::ready(Ok(Some(run))))),
+            None => work.push(Box::pin(one(repo, *id))),
+        }
     }
-    let (listed, named) = join(list(repo, wanted), at_once(AT_ONCE, work)).await;
-    let listed = listed?;
+    let named = at_once(AT_ONCE, work).await;
     let head = &wanted.pull.head.sha;
     let first_on_head = listed
         .iter()
@@ -97,8 +102,8 @@ async fn read(repo: &RepoClient, wanted: &Wanted<'_>) -> Result<Found, GitHubErr
 
     let first = promising(&considered);
     let (mut done, named_done) = join(
-        details(repo, first.iter().map(|at| &considered[*at]).collect()),
-        details(repo, named.iter().collect()),
+        details(repo, wanted, first.iter().map(|at| &considered[*at]).collect()),
+        details(repo, wanted, named.iter().collect()),
     )
     .await;
     done.extend(named_done);
@@ -113,7 +118,7 @@ async fn read(repo: &RepoClient, wanted: &Wanted<'_>) -> Result<Found, GitHubErr
         .take_while(newer)
         .filter(|run| done.iter().all(|done| done.id != run.id))
         .collect();
-    let rest = details(repo, rest).await;
+    let rest = details(repo, wanted, rest).await;
     done.extend(rest);
     done.sort_by_key(|run| std::cmp::Reverse((run.created_at, run.id)));
 
@@ -181,25 +186,18 @@ fn promising(runs: &[wire::Run]) -> BTreeSet<usize> {
     .collect()
 }
 
-async fn details(repo: &RepoClient, runs: Vec<&wire::Run>) -> Vec<WorkflowRun> {
+async fn details(repo: &RepoClient, wanted: &Wanted<'_>, runs: Vec<&wire::Run>) -> Vec<WorkflowRun> {
     let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
     for run in runs {
-        work.push(Box::pin(detail(repo, run)));
+        work.push(Box::pin(detail(repo, wanted, run)));
     }
     at_once(AT_ONCE, work).await
 }
 
-async fn detail(repo: &RepoClient, run: &wire::Run) -> WorkflowRun {
+async fn detail(repo: &RepoClient, wanted: &Wanted<'_>, run: &wire::Run) -> WorkflowRun {
     let id = run.id.to_string();
     let of = |what: &str| format!("{what} of run {id}");
-    let jobs = Call::get(repo.path(["actions", "runs", &id, "jobs"]), of("jobs")).query("filter", "latest");
-    let artifacts = Call::get(repo.path(["actions", "runs", &id, "artifacts"]), of("artifacts"));
-    let (jobs, artifacts) = join(
-        repo.list_up_to::<Jobs<wire::Job>>(&jobs, DETAIL_PAGES),
-        repo.list_up_to::<Artifacts<wire::Artifact>>(&artifacts, DETAIL_PAGES),
-    )
-    .await;
-    WorkflowRun {
+    let mut found = WorkflowRun {
         id: run.id,
         attempt: run.run_attempt.unwrap_or(1),
         workflow_path: run.path.clone(),
@@ -209,15 +207,29 @@ async fn detail(repo: &RepoClient, run: &wire::Run) -> WorkflowRun {
         conclusion: run.conclusion,
         created_at: run.created_at,
         url: run.html_url.clone(),
-        jobs: match jobs {
-            Ok(list) => Observed::Present(jobs_of(list)),
-            Err(error) => Observed::Unavailable(error.cause(of("jobs"))),
-        },
-        artifacts: match artifacts {
-            Ok(list) => Observed::Present(artifacts_of(list)),
-            Err(error) => Observed::Unavailable(error.cause(of("artifacts"))),
-        },
+        jobs: Observed::unavailable(CauseKind::NotRecorded, of("jobs"), NO_EVIDENCE),
+        artifacts: Observed::unavailable(CauseKind::NotRecorded, of("artifacts"), NO_EVIDENCE),
+    };
+    // Somebody named it; why it does not count can be said without them.
+    if !counts(&found, wanted) {
+        return found;
     }
+    let jobs = Call::get(repo.path(["actions", "runs", &id, "jobs"]), of("jobs")).query("filter", "latest");
+    let artifacts = Call::get(repo.path(["actions", "runs", &id, "artifacts"]), of("artifacts"));
+    let (jobs, artifacts) = join(
+        repo.list_up_to::<Jobs<wire::Job>>(&jobs, DETAIL_PAGES),
+        repo.list_up_to::<Artifacts<wire::Artifact>>(&artifacts, DETAIL_PAGES),
+    )
+    .await;
+    found.jobs = match jobs {
+        Ok(list) => Observed::Present(jobs_of(list)),
+        Err(error) => Observed::Unavailable(error.cause(of("jobs"))),
+    };
+    found.artifacts = match artifacts {
+        Ok(list) => Observed::Present(artifacts_of(list)),
+        Err(error) => Observed::Unavailable(error.cause(of("artifacts"))),
+    };
+    found
 }
 
 fn status(word: &str) -> RunStatus {

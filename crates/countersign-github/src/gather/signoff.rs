@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use countersign_core::evidence::SignoffText;
 use countersign_core::{Login, PrNumber, SignoffKey, SignoffPlace};
+use futures::future::join;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -16,12 +17,44 @@ use crate::wire;
 /// GitHub's placeholder for accounts that were deleted.
 const GHOST: &str = "ghost";
 
-/// The text as it stands now; `None` where it is not there, or on another pull request.
-pub(crate) async fn read(
+/// The conversation, and the sign-off as it stands now; `None` where it is not there, or on another pull request. A comment of
+/// the conversation is taken from its list: asked for again, an unchanged list costs nothing.
+pub(crate) async fn conversation(
+    repo: &RepoClient,
+    pull_request: PrNumber,
+    key: SignoffKey,
+) -> (
+    Result<Vec<wire::Comment>, GitHubError>,
+    Result<Option<ThreadItem>, GitHubError>,
+) {
+    if key.place != SignoffPlace::IssueComment {
+        return join(repo.read_comments(pull_request), read(repo, pull_request, key)).await;
+    }
+    let comments = repo.read_comments(pull_request).await;
+    let signed = match &comments {
+        Ok(list) => Ok(list
+            .iter()
+            .find(|comment| comment.id == key.id)
+            .cloned()
+            .map(|comment| of_comment(key.place, comment))),
+        Err(_) => read(repo, pull_request, key).await,
+    };
+    (comments, signed)
+}
+
+/// The sign-off once more.
+pub(crate) async fn again(
     repo: &RepoClient,
     pull_request: PrNumber,
     key: SignoffKey,
 ) -> Result<Option<ThreadItem>, GitHubError> {
+    match key.place {
+        SignoffPlace::IssueComment => conversation(repo, pull_request, key).await.1,
+        _ => read(repo, pull_request, key).await,
+    }
+}
+
+async fn read(repo: &RepoClient, pull_request: PrNumber, key: SignoffKey) -> Result<Option<ThreadItem>, GitHubError> {
     let (id, pull) = (key.id.to_string(), pull_request.to_string());
     let what = format!("sign-off {key}");
     let found = match key.place {

@@ -2,20 +2,22 @@
 //! published page is read from the repository that it is made of, so no address of a sign-off is ever fetched.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use countersign_core::evidence::{EntryMode, Page, PullState, Upstream, UpstreamPull};
-use countersign_core::{Cause, CauseKind, Observed, RepoName};
+use countersign_core::{Cause, CauseKind, CommitSha, Observed, RepoName};
 use countersign_policy::{EvidencePaths, Policy, UpstreamSource};
 use countersign_signoff::signoff::Section;
 use countersign_signoff::{Link, SignOff, Target, Template};
 use futures::future::BoxFuture;
+use tokio::sync::OnceCell;
 use url::Url;
 
 use super::trees::Trees;
 use crate::calls::call::RAW;
 use crate::calls::{Call, at_once};
 use crate::client::RepoClient;
+use crate::client::hub::lock;
 use crate::error::GitHubError;
 use crate::store::{Listed, Listing};
 use crate::wire;
@@ -57,12 +59,14 @@ pub(crate) async fn upstream(
             wanted.push((link, source));
         }
     }
+    let sites = Sites::default();
+    let sites = &sites;
     let mut found = BTreeMap::new();
     let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
     for (index, (link, source)) in wanted.into_iter().enumerate() {
         if index < LINKS {
             work.push(Box::pin(async move {
-                (link.url.clone(), followed(repo, policy, link, source).await)
+                (link.url.clone(), followed(repo, policy, sites, link, source).await)
             }));
         } else {
             let what = format!("what {} leads to", link.url);
@@ -74,8 +78,33 @@ pub(crate) async fn upstream(
     found
 }
 
-async fn followed(repo: &RepoClient, policy: &Policy, link: &Link, source: &UpstreamSource) -> Observed<Upstream> {
-    match follow(repo, policy, link, source).await {
+/// Sources of pages that have been read, by repository, branch and paths: several links lead to one.
+#[derive(Default)]
+struct Sites(Mutex<BTreeMap<SiteKey, Arc<OnceCell<Site>>>>);
+
+type SiteKey = (String, String, Vec<String>);
+
+type Site = (CommitSha, Listing);
+
+impl Sites {
+    fn of(&self, repository: &RepoName, branch: &str, paths: &[String]) -> Arc<OnceCell<Site>> {
+        let key = (
+            repository.as_str().to_ascii_lowercase(),
+            branch.to_owned(),
+            paths.to_vec(),
+        );
+        Arc::clone(lock(&self.0).entry(key).or_default())
+    }
+}
+
+async fn followed(
+    repo: &RepoClient,
+    policy: &Policy,
+    sites: &Sites,
+    link: &Link,
+    source: &UpstreamSource,
+) -> Observed<Upstream> {
+    match follow(repo, policy, sites, link, source).await {
         Ok(found) => found,
         Err(Failure::Cause(cause)) => Observed::Unavailable(cause),
         Err(Failure::GitHub(error)) => Observed::Unavailable(error.cause(format!("what {} leads to", link.url))),
@@ -102,6 +131,7 @@ impl From<Cause> for Failure {
 async fn follow(
     repo: &RepoClient,
     policy: &Policy,
+    sites: &Sites,
     link: &Link,
     source: &UpstreamSource,
 ) -> Result<Observed<Upstream>, Failure> {
@@ -130,7 +160,25 @@ async fn follow(
             let Some(path) = page_path(&link.url, strip) else {
                 return Ok(Observed::Absent);
             };
-            page(&repo.other(name), policy, &path, branch, roots, endings, snippets).await
+            let repo = &repo.other(name);
+            // A root without a name is the whole repository.
+            let covers: Vec<String> = if roots.iter().any(String::is_empty) {
+                Vec::new()
+            } else {
+                roots.iter().chain(snippets).cloned().collect()
+            };
+            let paths = EvidencePaths {
+                trusted: covers.clone(),
+                judged: covers,
+                ..policy.evidence.clone()
+            };
+            let trees = Trees { repo, paths: &paths };
+            let cell = sites.of(repo.name(), branch, &paths.trusted);
+            let site = cell.get_or_try_init(|| site(&trees, branch)).await?;
+            let Some((source, entry)) = find(&site.1, &path, roots, endings) else {
+                return Ok(Observed::Absent);
+            };
+            page(&trees, site, source, entry, snippets).await
         }
     }
 }
@@ -237,38 +285,26 @@ fn percent_decode(text: &str) -> Vec<u8> {
     out
 }
 
-async fn page(
-    repo: &RepoClient,
-    policy: &Policy,
-    path: &str,
-    branch: &str,
-    roots: &[String],
-    endings: &[String],
-    snippets: &[String],
-) -> Result<Observed<Upstream>, Failure> {
-    let name = repo.name();
+async fn site(trees: &Trees<'_>, branch: &str) -> Result<Site, Failure> {
+    let repo = trees.repo;
     let call = Call::get(
         repo.path(["git", "ref", "heads", branch]),
-        format!("branch {branch} of {name}"),
+        format!("branch {branch} of {}", repo.name()),
     );
     let tip = repo.read::<wire::Ref>(&call).await?.object.sha;
-    // A root without a name is the whole repository.
-    let covers = if roots.iter().any(String::is_empty) {
-        Vec::new()
-    } else {
-        roots.iter().chain(snippets).cloned().collect()
-    };
-    let paths = EvidencePaths {
-        trusted: covers.clone(),
-        judged: covers,
-        ..policy.evidence.clone()
-    };
-    let trees = Trees { repo, paths: &paths };
     let listing = trees.listing(&tip).await?;
-    let Some((source, entry)) = find(&listing, path, roots, endings) else {
-        return Ok(Observed::Absent);
-    };
-    let Some(text) = text_of(&trees, source, entry).await? else {
+    Ok((tip, listing))
+}
+
+async fn page(
+    trees: &Trees<'_>,
+    (tip, listing): &Site,
+    source: &str,
+    entry: &Listed,
+    snippets: &[String],
+) -> Result<Observed<Upstream>, Failure> {
+    let name = trees.repo.name();
+    let Some(text) = text_of(trees, source, entry).await? else {
         return Err(Cause::new(CauseKind::Malformed, format!("{name}:{source}"), "it is no text").into());
     };
     let mut documents: BTreeMap<String, String> = BTreeMap::new();
@@ -288,7 +324,6 @@ async fn page(
             let why = format!("it includes more than {DOCUMENTS} files");
             return Err(Cause::new(CauseKind::TooLarge, format!("{name}:{source}"), why).into());
         }
-        let trees = &trees;
         let mut work: Vec<BoxFuture<'_, Result<_, Failure>>> = Vec::new();
         for (path, entry) in included {
             work.push(Box::pin(async move { Ok((path, text_of(trees, path, entry).await?)) }));
@@ -302,7 +337,7 @@ async fn page(
     }
     Ok(Observed::Present(Upstream::Page(Page {
         source: format!("{name}:{source}"),
-        commit: Some(tip),
+        commit: Some(tip.clone()),
         documents,
     })))
 }
@@ -408,7 +443,8 @@ mod tests {
             ("https://h.example/book/a.mdx", Some("docs/a.mdx")),
             ("https://h.example/book/org", Some("docs/org/README.md")),
             ("https://h.example/Org/None", None),
-            ("https://h.example/%2e%2e/Org", None),
+            // Dots are resolved as a browser does it, and lead nowhere else.
+            ("https://h.example/%2e%2e/Org", Some("docs/org/README.md")),
         ] {
             let found = page_path(url, "book/")
                 .and_then(|path| find(&list, &path, &roots, &endings).map(|(path, _)| path.to_owned()));

@@ -1,12 +1,12 @@
 //! The order of a gathering. Calls that do not need each other's answers are made at once; what follows from what:
 //!
 //! ```text
-//! pull request, sign-off, files, commits, comments
-//!   ├─ head's files ──────────────────────────────┐
-//!   ├─ tip ─ comparison, tip's files ─ base's files ┴─ template, teams, upstream
+//! pull request, files, commits, conversation with the sign-off
+//!   ├─ head's files ─────────────────────┐
+//!   ├─ tip ─ tip's files, base's files ──┴─ upstream
 //!   ├─ runs ─ jobs, artifacts ─ contents
 //!   └─ roles
-//! files of runs' commits
+//! files of runs' commits, teams, earlier template
 //! pull request and sign-off again
 //! ```
 
@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use countersign_codeowners::CodeOwners;
-use countersign_core::evidence::{Blobs, EVIDENCE_FORMAT, FileVersion, People, SignoffText, Upstream};
+use countersign_core::evidence::{Blobs, ChangedFile, EVIDENCE_FORMAT, FileVersion, People, SignoffText, Upstream};
 use countersign_core::{CommitSha, Evidence, Login, Observed};
 use countersign_policy::Policy;
 use countersign_signoff::{SignOff, Template};
-use futures::future::{join, join4, join5};
+use futures::future::{join, join3, join4};
 
 use super::runs::{self, Wanted};
 use super::trees::{Grown, Part, Trees};
@@ -42,15 +42,15 @@ pub(crate) async fn gather(repo: &RepoClient, request: &GatherRequest<'_>) -> Re
     let repo = &repo.counted();
     let policy = &request.policy.policy;
     let number = request.pull_request;
-    let (pull, signed, files, commits, comments) = join5(
+    let (pull, files, commits, (comments, signed)) = join4(
         repo.read_pull(number),
-        signoff::read(repo, number, request.signoff),
         pull::list_files(repo, number),
         pull::list_commits(repo, number),
-        repo.read_comments(number),
+        signoff::conversation(repo, number, request.signoff),
     )
     .await;
     let pull = pull.map_err(fatal("the pull request"))?;
+    let parted = commits.as_ref().ok().and_then(|list| pull::parted(&pull, list));
     let Some(signed) = signed.map_err(fatal("the sign-off"))? else {
         return Ok(Gathered::SignoffGone);
     };
@@ -78,7 +78,7 @@ pub(crate) async fn gather(repo: &RepoClient, request: &GatherRequest<'_>) -> Re
     };
 
     let (content, found, permissions, text) = join4(
-        content(repo, &trees, policy, &pull, &signed, own.as_ref()),
+        content(repo, &trees, policy, &pull, parted.as_ref(), own.as_ref()),
         runs::runs(repo, &wanted),
         people::permissions(repo, said, signed.created_at, policy),
         signoff::text(repo, signed.clone()),
@@ -86,10 +86,13 @@ pub(crate) async fn gather(repo: &RepoClient, request: &GatherRequest<'_>) -> Re
     .await;
     let mut content = content?;
     let text = text.map_err(fatal("the sign-off"))?;
-    content.finish(repo, &trees, policy, &text, &found.commits).await;
-    let organisation = people::organisation(repo, &text, &content.teams).await;
+    let changed = files.present().map(Vec::as_slice);
+    let (previous_template, teams) = content
+        .finish(repo, &trees, policy, &text, changed, &found.commits)
+        .await;
+    let organisation = people::organisation(repo, &text, &teams).await;
 
-    let (after, signed_after) = join(repo.read_pull(number), signoff::read(repo, number, request.signoff)).await;
+    let (after, signed_after) = join(repo.read_pull(number), signoff::again(repo, number, request.signoff)).await;
     let after = after.map_err(fatal("the pull request"))?;
     let Some(signed_after) = signed_after.map_err(fatal("the sign-off"))? else {
         return Ok(Gathered::SignoffGone);
@@ -128,10 +131,10 @@ pub(crate) async fn gather(repo: &RepoClient, request: &GatherRequest<'_>) -> Re
         comments,
         people: People {
             permissions,
-            signer_teams: content.teams,
+            signer_teams: teams,
             signer_in_organisation: organisation,
         },
-        previous_template: content.previous_template,
+        previous_template,
         trees: content.grown.trees,
         runs: found.runs,
         upstream: content.upstream,
@@ -153,9 +156,7 @@ struct Content {
     tip_date: Option<DateTime<Utc>>,
     merge_base: Observed<CommitSha>,
     grown: Grown,
-    teams: BTreeMap<String, Observed<bool>>,
     upstream: BTreeMap<String, Observed<Upstream>>,
-    previous_template: Observed<FileVersion>,
 }
 
 async fn content(
@@ -163,20 +164,13 @@ async fn content(
     trees: &Trees<'_>,
     policy: &Policy,
     pull: &wire::Pull,
-    signed: &crate::info::ThreadItem,
+    parted: Option<&CommitSha>,
     own: Option<&SignOff>,
 ) -> Result<Content, GatherError> {
     let head = &pull.head.sha;
-    let (mut grown, base) = join(head_tree(trees, head), base(repo, trees, &pull.base.name, head)).await;
-    let (trusted, compared) = base?;
-    let tip_date = compared
-        .as_ref()
-        .ok()
-        .and_then(|compared| compared.base_commit.committed_at());
-    let merge_base = match compared {
-        Ok(compared) => Observed::Present(compared.merge_base_commit.sha),
-        Err(error) => Observed::Unavailable(error.cause("where the pull request parted from its target")),
-    };
+    let (mut grown, base) = join(head_tree(trees, head), base(repo, trees, &pull.base.name, head, parted)).await;
+    let (tip, merge_base) = base?;
+    let trusted = tip.sha.clone();
     // One commit may be two or three of trusted tip, merge base and head; its tree then shows all that any of them shows.
     let same = |sha: &CommitSha| Part {
         trusted: *sha == trusted,
@@ -192,29 +186,15 @@ async fn content(
     trees.read(&wanted, &mut grown).await;
     let mut content = Content {
         trusted,
-        tip_date,
+        tip_date: tip.committed_at(),
         merge_base,
         grown,
-        teams: Default::default(),
         upstream: Default::default(),
-        previous_template: Observed::Absent,
     };
-    let owners = policy
-        .paths
-        .codeowners
-        .iter()
-        .find_map(|path| content.trusted_text(path))
-        .map(|text| CodeOwners::parse(&text));
     let template = content
         .trusted_text(&policy.paths.template)
         .and_then(|text| Template::parse(&text, &policy.signoff).ok());
-    let (teams, found) = join(
-        teams(repo, owners.as_ref(), signed.author.as_ref()),
-        linked(repo, policy, own, template.as_ref()),
-    )
-    .await;
-    content.teams = teams;
-    content.upstream = found;
+    content.upstream = linked(repo, policy, own, template.as_ref()).await;
     Ok(content)
 }
 
@@ -224,26 +204,43 @@ async fn head_tree(trees: &Trees<'_>, head: &CommitSha) -> Grown {
     grown
 }
 
-/// The target branch's tip, and the head compared with it. Listings are read on the way, into the store: one that fails is
-/// asked for again by the tree that needs it, and fails there with its cause.
+/// The target branch's tip, and where the head parted from it. Listings are read on the way, into the store: one that fails
+/// is asked for again by the tree that needs it, and fails there with its cause.
 async fn base(
     repo: &RepoClient,
     trees: &Trees<'_>,
     branch: &str,
     head: &CommitSha,
-) -> Result<(CommitSha, Result<wire::Comparison, GitHubError>), GatherError> {
-    let call = Call::get(
-        repo.path(["git", "ref", "heads", branch]),
-        format!("target branch {branch}"),
-    );
-    let trusted = repo
-        .read::<wire::Ref>(&call)
+    parted: Option<&CommitSha>,
+) -> Result<(wire::Commit, Observed<CommitSha>), GatherError> {
+    let (tip, ()) = join(tip(repo, trees, branch), look(trees, parted)).await;
+    let tip = tip?;
+    let merge_base = match parted {
+        Some(parted) => Observed::Present(parted.clone()),
+        None => match compare(repo, trees, &tip.sha, head).await {
+            Ok(sha) => Observed::Present(sha),
+            Err(error) => Observed::Unavailable(error.cause("where the pull request parted from its target")),
+        },
+    };
+    Ok((tip, merge_base))
+}
+
+/// The branch by its own name: no tag of the same name is taken for it.
+async fn tip(repo: &RepoClient, trees: &Trees<'_>, branch: &str) -> Result<wire::Commit, GatherError> {
+    let call = Call::get(repo.path(["branches", branch]), format!("target branch {branch}"));
+    let tip = repo
+        .read::<wire::Tip>(&call)
         .await
         .map_err(fatal("the target branch"))?
-        .object
-        .sha;
-    let (compared, _) = join(compare(repo, trees, &trusted, head), trees.listing(&trusted)).await;
-    Ok((trusted, compared))
+        .commit;
+    look(trees, Some(&tip.sha)).await;
+    Ok(tip)
+}
+
+async fn look(trees: &Trees<'_>, sha: Option<&CommitSha>) {
+    if let Some(sha) = sha {
+        drop(trees.listing(sha).await);
+    }
 }
 
 async fn compare(
@@ -251,27 +248,16 @@ async fn compare(
     trees: &Trees<'_>,
     trusted: &CommitSha,
     head: &CommitSha,
-) -> Result<wire::Comparison, GitHubError> {
+) -> Result<CommitSha, GitHubError> {
     // The second page has no files, of which this answer may have thousands of lines; who parted where is on every page.
     let range = format!("{trusted}...{head}");
     let what = format!("the comparison of {} and {}", trusted.short(), head.short());
     let call = Call::get(repo.path(["compare", &range]), what)
         .query("per_page", 1)
         .query("page", 2);
-    let compared = repo.read::<wire::Comparison>(&call).await?;
-    drop(trees.listing(&compared.merge_base_commit.sha).await);
-    Ok(compared)
-}
-
-async fn teams(
-    repo: &RepoClient,
-    owners: Option<&CodeOwners>,
-    signer: Option<&Login>,
-) -> BTreeMap<String, Observed<bool>> {
-    match (owners, signer) {
-        (Some(owners), Some(signer)) => people::teams(repo, signer, owners).await,
-        _ => BTreeMap::new(),
-    }
+    let sha = repo.read::<wire::Comparison>(&call).await?.merge_base_commit.sha;
+    look(trees, Some(&sha)).await;
+    Ok(sha)
 }
 
 async fn linked(
@@ -293,15 +279,19 @@ impl Content {
         self.grown.blobs.0.get(&entry.id).cloned()
     }
 
-    /// What had to wait for the runs and for the time of the sign-off's last edit.
+    /// What had to wait for the runs, for the time of the sign-off's last edit, and for the list of changed files.
     async fn finish(
         &mut self,
         repo: &RepoClient,
         trees: &Trees<'_>,
         policy: &Policy,
         text: &SignoffText,
+        changed: Option<&[ChangedFile]>,
         commits: &[CommitSha],
-    ) {
+    ) -> (Observed<FileVersion>, BTreeMap<String, Observed<bool>>) {
+        let owners = policy.paths.codeowners.iter().find_map(|path| self.trusted_text(path));
+        let owners = owners.map(|text| CodeOwners::parse(&text));
+        let owners = owners.filter(|owners| people::teams_matter(&text.author, owners, changed));
         let history = history::previous(
             repo,
             &policy.paths.template,
@@ -315,7 +305,15 @@ impl Content {
             .filter(|sha| !self.grown.trees.contains_key(*sha))
             .map(|sha| (sha.clone(), JUDGED))
             .collect();
-        let (previous, ()) = join(history, trees.read(&missing, &mut self.grown)).await;
-        self.previous_template = previous;
+        let teams = teams(repo, owners.as_ref(), &text.author);
+        let (previous, (), teams) = join3(history, trees.read(&missing, &mut self.grown), teams).await;
+        (previous, teams)
+    }
+}
+
+async fn teams(repo: &RepoClient, owners: Option<&CodeOwners>, signer: &Login) -> BTreeMap<String, Observed<bool>> {
+    match owners {
+        Some(owners) => people::teams(repo, signer, owners).await,
+        None => BTreeMap::new(),
     }
 }

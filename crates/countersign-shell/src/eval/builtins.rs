@@ -70,9 +70,18 @@ impl Evaluator<'_> {
                 }
             }
             "break" | "continue" => {
-                let count = args.first().and_then(|w| w.value.known()).and_then(|t| t.parse().ok()).unwrap_or(1u32).max(1);
+                let count = args
+                    .first()
+                    .and_then(|w| w.value.known())
+                    .and_then(|t| t.parse().ok())
+                    .unwrap_or(1u32)
+                    .max(1);
                 world.succeed(true);
-                world.flow = if name == "break" { Flow::Break(count) } else { Flow::Continue(count) };
+                world.flow = if name == "break" {
+                    Flow::Break(count)
+                } else {
+                    Flow::Continue(count)
+                };
             }
             "read" => self.read(&mut world, args, at),
             "mapfile" | "readarray" => self.mapfile(&mut world, args, at),
@@ -90,7 +99,8 @@ impl Evaluator<'_> {
                 if let Some(name) = call.arg(2) {
                     let name: Arc<str> = (&*name).into();
                     for name in [name, "OPTARG".into()] {
-                        let value = self.unknown_value(Why::Unsupported, format!("${name} of getopts"), at, Default::default());
+                        let value =
+                            self.unknown_value(Why::Unsupported, format!("${name} of getopts"), at, Default::default());
                         self.assign_scalar(&mut world, &name, value, at);
                     }
                 }
@@ -123,7 +133,8 @@ impl Evaluator<'_> {
                 let shown = self.words_as_text(&call.argv).display();
                 world.status = self.unknown_status(&format!("{shown} succeeds"), at, from);
             }
-            "shopt" | "ulimit" | "umask" | "alias" | "unalias" | "disown" | "enable" | "history" | "complete" | "times" | "bind" => {
+            "shopt" | "ulimit" | "umask" | "alias" | "unalias" | "disown" | "enable" | "history" | "complete"
+            | "times" | "bind" => {
                 if name == "ulimit" || name == "umask" {
                     let text = self.unknown_value(Why::Host, format!("output of {name}"), at, Default::default());
                     self.emit(&mut world, &text, at);
@@ -183,7 +194,9 @@ impl Evaluator<'_> {
     fn change_directory(&mut self, world: &mut World, name: &str, args: &[Word], at: Span) {
         let target = args.iter().find(|w| {
             let text = w.value.known();
-            !text.as_deref().is_some_and(|t| t == "--" || (t.starts_with('-') && t.len() > 1))
+            !text
+                .as_deref()
+                .is_some_and(|t| t == "--" || (t.starts_with('-') && t.len() > 1))
         });
         if name == "pushd" {
             let mut dirs = (*world.dirs).clone();
@@ -205,7 +218,10 @@ impl Evaluator<'_> {
             None => world.cwd.clone(),
         };
         world.cwd = if let (Some(_), Some(_)) = (path.known(), world.cwd.known()) {
-            Value::text(paths::key(&world.cwd, &path), path.pieces().first().map_or(at, |p| p.at))
+            Value::text(
+                paths::key(&world.cwd, &path),
+                path.pieces().first().map_or(at, |p| p.at),
+            )
         } else {
             let absolute = match path.pieces().first().map(|p| &p.kind) {
                 Some(crate::value::PieceKind::Text(text)) => text.starts_with('/'),
@@ -245,7 +261,12 @@ impl Evaluator<'_> {
             _ => {
                 let from = words.iter().flat_map(|w| w.value.depends_on()).collect();
                 let value = self.unknown_value(Why::Input, "$@ after an unknown shift", at, from);
-                world.set_positional(vec![Word { value, span: at, splits: true, globs: false }]);
+                world.set_positional(vec![Word {
+                    value,
+                    span: at,
+                    splits: true,
+                    globs: false,
+                }]);
             }
         }
         world.succeed(true);
@@ -312,7 +333,10 @@ impl Evaluator<'_> {
     }
 
     fn find_command(&mut self, world: &mut World, args: &[Word], at: Span) {
-        let Some(word) = args.iter().find(|w| !w.value.known().is_some_and(|t| t.starts_with('-'))) else {
+        let Some(word) = args
+            .iter()
+            .find(|w| !w.value.known().is_some_and(|t| t.starts_with('-')))
+        else {
             world.succeed(false);
             return;
         };
@@ -322,7 +346,13 @@ impl Evaluator<'_> {
             world.succeed(true);
             return;
         }
-        let path = self.fresh(Why::Host, format!("$(command -v {shown})"), at, Default::default(), crate::value::Shape::Any);
+        let path = self.fresh(
+            Why::Host,
+            format!("$(command -v {shown})"),
+            at,
+            Default::default(),
+            crate::value::Shape::Any,
+        );
         self.emit(world, &Value::unknown(path, at), at);
         let name: Arc<str> = format!("command {shown}").into();
         world.status = self.unknown_status(&format!("command {shown} is installed"), at, [name].into());
@@ -337,7 +367,9 @@ impl Evaluator<'_> {
             args = rest;
         }
         let [action, signals @ ..] = args else { return };
-        let exit = signals.iter().any(|w| matches!(w.value.known().as_deref(), Some("EXIT" | "0")));
+        let exit = signals
+            .iter()
+            .any(|w| matches!(w.value.known().as_deref(), Some("EXIT" | "0")));
         if exit {
             let resets = matches!(action.value.known().as_deref(), Some("-" | ""));
             world.exit_trap = (!resets).then(|| action.value.clone());
@@ -346,11 +378,16 @@ impl Evaluator<'_> {
 
     /// The next line of the input: Some(None) at its end, None when it is not known.
     fn next_line(&mut self, world: &mut World) -> Option<Option<Value>> {
-        let Source::Lines(lines, taken) = world.input.clone() else { return None };
-        let Some(line) = lines.get(taken) else { return Some(None) };
+        let Source::Lines(lines, taken) = world.input.clone() else {
+            return None;
+        };
+        let Some(line) = lines.get(taken) else {
+            return Some(None);
+        };
         // An output may hold any number of lines.
         let many = line.unknowns().any(|u| {
-            u.shape != crate::value::Shape::Number && !matches!(u.why, Why::Environment | Why::Host | Why::Default | Why::Process)
+            u.shape != crate::value::Shape::Number
+                && !matches!(u.why, Why::Environment | Why::Host | Why::Default | Why::Process)
         });
         if many {
             world.input = Source::Unknown;
@@ -397,8 +434,18 @@ impl Evaluator<'_> {
             None => {
                 let value = self.unknown_value(Why::Input, "input of read", at, Default::default());
                 if let Some(array) = array {
-                    let word = Word { value, span: at, splits: true, globs: false };
-                    let var = Var { value: VarValue::Indexed(vec![(0, word)]), exported: false, readonly: false, integer: false };
+                    let word = Word {
+                        value,
+                        span: at,
+                        splits: true,
+                        globs: false,
+                    };
+                    let var = Var {
+                        value: VarValue::Indexed(vec![(0, word)]),
+                        exported: false,
+                        readonly: false,
+                        integer: false,
+                    };
                     self.store(world, &array, var, at);
                 } else {
                     for name in &names {
@@ -420,7 +467,12 @@ impl Evaluator<'_> {
         let mut fields = self.split_value(world, &line, at);
         if let Some(array) = array {
             let items = fields.into_iter().enumerate().map(|(i, w)| (i as i64, w)).collect();
-            let var = Var { value: VarValue::Indexed(items), exported: false, readonly: false, integer: false };
+            let var = Var {
+                value: VarValue::Indexed(items),
+                exported: false,
+                readonly: false,
+                integer: false,
+            };
             self.store(world, &array, var, at);
             return;
         }
@@ -436,7 +488,11 @@ impl Evaluator<'_> {
                 }
             };
             fields.truncate(last);
-            fields.push(Word { value: rest, span: at, ..Word::default() });
+            fields.push(Word {
+                value: rest,
+                span: at,
+                ..Word::default()
+            });
         }
         let mut fields = fields.into_iter();
         for name in &names {
@@ -464,16 +520,36 @@ impl Evaluator<'_> {
         let mut open = delimited || matches!(world.input, Source::Unknown);
         while !open && items.len() < self.limits.words {
             match self.next_line(world) {
-                Some(Some(line)) => items.push((items.len() as i64, Word { value: line, span: at, ..Word::default() })),
+                Some(Some(line)) => items.push((
+                    items.len() as i64,
+                    Word {
+                        value: line,
+                        span: at,
+                        ..Word::default()
+                    },
+                )),
                 Some(None) => break,
                 None => open = true,
             }
         }
         if open {
             let value = self.unknown_value(Why::Input, format!("${{{name}[@]}} of mapfile"), at, Default::default());
-            items = vec![(0, Word { value, span: at, splits: true, globs: false })];
+            items = vec![(
+                0,
+                Word {
+                    value,
+                    span: at,
+                    splits: true,
+                    globs: false,
+                },
+            )];
         }
-        let var = Var { value: VarValue::Indexed(items), exported: false, readonly: false, integer: false };
+        let var = Var {
+            value: VarValue::Indexed(items),
+            exported: false,
+            readonly: false,
+            integer: false,
+        };
         self.store(world, &name, var, at);
         world.succeed(true);
     }
@@ -481,9 +557,9 @@ impl Evaluator<'_> {
 
 /// Names the shell runs itself, for `command -v` and `type`.
 const BUILTINS: [&str; 30] = [
-    ":", ".", "[", "alias", "break", "cd", "command", "continue", "declare", "echo", "eval", "exec", "exit", "export", "false",
-    "local", "printf", "pwd", "read", "readonly", "return", "set", "shift", "source", "test", "trap", "true", "type", "unset",
-    "wait",
+    ":", ".", "[", "alias", "break", "cd", "command", "continue", "declare", "echo", "eval", "exec", "exit", "export",
+    "false", "local", "printf", "pwd", "read", "readonly", "return", "set", "shift", "source", "test", "trap", "true",
+    "type", "unset", "wait",
 ];
 
 /// The command inside `command`, `builtin` or `exec`.

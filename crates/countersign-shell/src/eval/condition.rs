@@ -33,7 +33,10 @@ impl Answer {
     fn not(self) -> Answer {
         match self {
             Answer::Known(yes) => Answer::Known(!yes),
-            Answer::Ask(q) => Answer::Ask(Question { negated: !q.negated, ..q }),
+            Answer::Ask(q) => Answer::Ask(Question {
+                negated: !q.negated,
+                ..q
+            }),
         }
     }
 }
@@ -64,7 +67,9 @@ fn combine(answers: Vec<Answer>, all: bool) -> Answer {
             Answer::Ask(question) => asks.push(question),
         }
     }
-    let Some(first) = asks.pop() else { return Answer::Known(all) };
+    let Some(first) = asks.pop() else {
+        return Answer::Known(all);
+    };
     if asks.is_empty() {
         return Answer::Ask(first);
     }
@@ -97,7 +102,13 @@ impl Evaluator<'_> {
             Answer::Ask(q) => {
                 let text: Arc<str> = short(&q.text).into();
                 let key = id_of(Why::Status, &q.text, if q.stable { Span::NOWHERE } else { at });
-                let literal = Literal { text, at, holds: true, other_side_ends: false, depends_on: q.depends_on };
+                let literal = Literal {
+                    text,
+                    at,
+                    holds: true,
+                    other_side_ends: false,
+                    depends_on: q.depends_on,
+                };
                 let condition = Condition {
                     literal,
                     key,
@@ -174,7 +185,14 @@ impl Evaluator<'_> {
     fn ask(&self, text: String, values: &[&Value], stable: bool) -> Question {
         let depends_on: BTreeSet<Arc<str>> = values.iter().flat_map(|v| v.depends_on()).collect();
         let stable = stable && values.iter().flat_map(|v| v.unknowns()).all(|u| u.stable);
-        Question { negated: false, text, depends_on, stable, when_true: Vec::new(), when_false: Vec::new() }
+        Question {
+            negated: false,
+            text,
+            depends_on,
+            stable,
+            when_true: Vec::new(),
+            when_false: Vec::new(),
+        }
     }
 
     fn unary(&mut self, world: &mut World, op: &str, value: &Value) -> Answer {
@@ -201,12 +219,16 @@ impl Evaluator<'_> {
                     Some(var) => match &var.value {
                         VarValue::Unset => Some(false),
                         VarValue::Scalar(v) => {
-                            let maybe = v.single_unknown().is_some_and(|u| u.why == Why::Environment && u.shape == Shape::Any);
+                            let maybe = v
+                                .single_unknown()
+                                .is_some_and(|u| u.why == Why::Environment && u.shape == Shape::Any);
                             (!maybe).then_some(true)
                         }
                         _ => Some(true),
                     },
-                    None => self.lookup(world, &name, Span::NOWHERE).map_or(Some(false), |v| v.is_known().then_some(true)),
+                    None => self
+                        .lookup(world, &name, Span::NOWHERE)
+                        .map_or(Some(false), |v| v.is_known().then_some(true)),
                 };
                 match set {
                     Some(set) => Answer::Known(set),
@@ -246,7 +268,11 @@ impl Evaluator<'_> {
                 return Answer::Known(false);
             }
         }
-        let mut question = self.ask(format!("\"{}\" == {}", short(&value.display()), short(shown)), &[value], true);
+        let mut question = self.ask(
+            format!("\"{}\" == {}", short(&value.display()), short(shown)),
+            &[value],
+            true,
+        );
         for token in &pattern.tokens {
             if let crate::pattern::Token::Unknown(unknown) = token {
                 question.depends_on.extend(unknown.depends_on.iter().cloned());
@@ -258,7 +284,10 @@ impl Evaluator<'_> {
                 question.when_true.push(Refine::Empty(unknown.clone()));
                 question.when_false.push(Refine::Filled(unknown.clone()));
             } else {
-                question.when_true.push(Refine::Equal(unknown.clone(), Value::text(text.as_str(), Span::NOWHERE)));
+                question.when_true.push(Refine::Equal(
+                    unknown.clone(),
+                    Value::text(text.as_str(), Span::NOWHERE),
+                ));
                 question.when_false.push(Refine::NotEqual(unknown.clone(), text.into()));
             }
         }
@@ -291,7 +320,11 @@ impl Evaluator<'_> {
             }
             "<" | ">" => match (left.known(), right.known()) {
                 (Some(a), Some(b)) => Answer::Known(if op == "<" { a < b } else { a > b }),
-                _ => Answer::Ask(self.ask(format!("\"{}\" {op} \"{}\"", short(&left.display()), short(&right.display())), &[left, right], true)),
+                _ => Answer::Ask(self.ask(
+                    format!("\"{}\" {op} \"{}\"", short(&left.display()), short(&right.display())),
+                    &[left, right],
+                    true,
+                )),
             },
             "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" => {
                 let number = |v: &Value| match v.known() {
@@ -304,7 +337,11 @@ impl Evaluator<'_> {
                     _ => Answer::Known(false),
                 }
             }
-            _ => Answer::Ask(self.ask(format!("\"{}\" {op} \"{}\"", short(&left.display()), short(&right.display())), &[left, right], false)),
+            _ => Answer::Ask(self.ask(
+                format!("\"{}\" {op} \"{}\"", short(&left.display()), short(&right.display())),
+                &[left, right],
+                false,
+            )),
         }
     }
 
@@ -342,11 +379,12 @@ impl Evaluator<'_> {
                 question.depends_on.extend(names.iter().cloned());
             }
         }
-        let (unknown, bound, op): (&Arc<Unknown>, i64, &str) = match (left.0.single_unknown(), &right.1, right.0.single_unknown(), &left.1) {
-            (Some(unknown), Num::Known(bound), _, _) => (unknown, *bound, op),
-            (_, _, Some(unknown), Num::Known(bound)) => (unknown, *bound, mirrored(op)),
-            _ => return Answer::Ask(question),
-        };
+        let (unknown, bound, op): (&Arc<Unknown>, i64, &str) =
+            match (left.0.single_unknown(), &right.1, right.0.single_unknown(), &left.1) {
+                (Some(unknown), Num::Known(bound), _, _) => (unknown, *bound, op),
+                (_, _, Some(unknown), Num::Known(bound)) => (unknown, *bound, mirrored(op)),
+                _ => return Answer::Ask(question),
+            };
         if !unknown.stable {
             return Answer::Ask(question);
         }
@@ -374,7 +412,10 @@ impl Evaluator<'_> {
         let mut unknown = false;
         let mut from = left.depends_on();
         for part in &right.parts {
-            let single = WordNode { at: part.at, parts: vec![part.clone()] };
+            let single = WordNode {
+                at: part.at,
+                parts: vec![part.clone()],
+            };
             let value = self.value(world, &single);
             from.extend(value.depends_on());
             match value.known() {
@@ -404,29 +445,60 @@ impl Evaluator<'_> {
         {
             return Answer::Known(true);
         }
-        let items = vec![(0, Word {
-            value: self.unknown_value(Why::Transform, "${BASH_REMATCH[@]}", at, from.clone()),
-            span: at,
-            splits: true,
-            globs: false,
-        })];
-        let var = Var { value: VarValue::Indexed(items), exported: false, readonly: false, integer: false };
+        let items = vec![(
+            0,
+            Word {
+                value: self.unknown_value(Why::Transform, "${BASH_REMATCH[@]}", at, from.clone()),
+                span: at,
+                splits: true,
+                globs: false,
+            },
+        )];
+        let var = Var {
+            value: VarValue::Indexed(items),
+            exported: false,
+            readonly: false,
+            integer: false,
+        };
         world.vars.insert("BASH_REMATCH".into(), Arc::new(var));
-        let shown = if unknown { right.literal().unwrap_or_else(|| "a pattern".into()) } else { regex };
-        let mut question = self.ask(format!("\"{}\" =~ {}", short(&left.display()), short(&shown)), &[left], !unknown);
+        let shown = if unknown {
+            right.literal().unwrap_or_else(|| "a pattern".into())
+        } else {
+            regex
+        };
+        let mut question = self.ask(
+            format!("\"{}\" =~ {}", short(&left.display()), short(&shown)),
+            &[left],
+            !unknown,
+        );
         question.depends_on.extend(from);
         Answer::Ask(question)
     }
 
     fn set_rematch(&mut self, world: &mut World, regex: &regex::Regex, texts: &[String], matched: bool, at: Span) {
         let mut items = Vec::new();
-        if matched && let [text] = texts && let Some(captures) = regex.captures(text) {
+        if matched
+            && let [text] = texts
+            && let Some(captures) = regex.captures(text)
+        {
             for (index, group) in captures.iter().enumerate() {
                 let value = Value::text(group.map_or("", |g| g.as_str()), at);
-                items.push((index as i64, Word { value, span: at, ..Word::default() }));
+                items.push((
+                    index as i64,
+                    Word {
+                        value,
+                        span: at,
+                        ..Word::default()
+                    },
+                ));
             }
         }
-        let var = Var { value: VarValue::Indexed(items), exported: false, readonly: false, integer: false };
+        let var = Var {
+            value: VarValue::Indexed(items),
+            exported: false,
+            readonly: false,
+            integer: false,
+        };
         world.vars.insert("BASH_REMATCH".into(), Arc::new(var));
     }
 
@@ -470,7 +542,9 @@ impl Evaluator<'_> {
     }
 
     fn test_term(&mut self, world: &mut World, words: &[Word], at: &mut usize, depth: usize) -> Answer {
-        let Some(first) = words.get(*at) else { return Answer::Known(false) };
+        let Some(first) = words.get(*at) else {
+            return Answer::Known(false);
+        };
         if binary_operator(words, *at + 1)
             && let (Some(op), Some(right)) = (words[*at + 1].value.known(), words.get(*at + 2))
         {
@@ -512,10 +586,14 @@ fn is(words: &[Word], at: usize, text: &str) -> bool {
 }
 
 fn binary_operator(words: &[Word], at: usize) -> bool {
-    const OPERATORS: [&str; 14] =
-        ["=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
+    const OPERATORS: [&str; 14] = [
+        "=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef",
+    ];
     at + 1 < words.len()
-        && words.get(at).and_then(|w| w.value.known()).is_some_and(|t| OPERATORS.contains(&t.as_ref()))
+        && words
+            .get(at)
+            .and_then(|w| w.value.known())
+            .is_some_and(|t| OPERATORS.contains(&t.as_ref()))
 }
 
 /// An operand for people: quoted unless it is plain text.

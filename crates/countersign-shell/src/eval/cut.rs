@@ -117,7 +117,9 @@ fn tail(value: &Value, from: usize) -> Value {
         let end = at + width(piece);
         if at >= from {
             out.push_piece(piece);
-        } else if end > from && let PieceKind::Text(text) = &piece.kind {
+        } else if end > from
+            && let PieceKind::Text(text) = &piece.kind
+        {
             out.push_text(text[from - at..].into(), piece.at);
         }
         at = end;
@@ -133,7 +135,9 @@ fn head(value: &Value, to: usize) -> Value {
         let end = at + width(piece);
         if end <= to {
             out.push_piece(piece);
-        } else if at < to && let PieceKind::Text(text) = &piece.kind {
+        } else if at < to
+            && let PieceKind::Text(text) = &piece.kind
+        {
             out.push_text(text[..to - at].into(), piece.at);
         }
         at = end;
@@ -154,9 +158,17 @@ pub(super) fn replace(value: &Value, pattern: &Pattern, with: &Value, place: Rep
             ReplaceWhere::First => text.find(&literal).into_iter().collect(),
             ReplaceWhere::All => text.match_indices(&literal).map(|(i, _)| i).collect(),
             ReplaceWhere::Prefix => text.starts_with(&literal).then_some(0).into_iter().collect(),
-            ReplaceWhere::Suffix => text.ends_with(&literal).then(|| text.len() - literal.len()).into_iter().collect(),
+            ReplaceWhere::Suffix => text
+                .ends_with(&literal)
+                .then(|| text.len() - literal.len())
+                .into_iter()
+                .collect(),
         };
-        return Some(put_in(value, &spots.into_iter().map(|s| (s, s + literal.len())).collect::<Vec<_>>(), with));
+        return Some(put_in(
+            value,
+            &spots.into_iter().map(|s| (s, s + literal.len())).collect::<Vec<_>>(),
+            with,
+        ));
     }
     let bounds: Vec<usize> = text.char_indices().map(|(i, _)| i).chain([text.len()]).collect();
     if bounds.len() > 600 {
@@ -208,7 +220,11 @@ pub(super) fn substring(value: &Value, first: &Num, count: Option<&Num>) -> Opti
         None => {
             let text = first_text(value)?;
             match count {
-                Some(Num::Known(n)) if *first >= 0 && *n >= 0 && first.saturating_add(*n) <= text.chars().count() as i64 => text.to_string(),
+                Some(Num::Known(n))
+                    if *first >= 0 && *n >= 0 && first.saturating_add(*n) <= text.chars().count() as i64 =>
+                {
+                    text.to_string()
+                }
                 _ => return None,
             }
         }
@@ -236,7 +252,9 @@ pub(super) fn change_case(value: &Value, upper: bool, all: bool, pattern: Option
     let mut out = Value::empty();
     let mut first = true;
     for piece in value.pieces() {
-        let PieceKind::Text(text) = &piece.kind else { return None };
+        let PieceKind::Text(text) = &piece.kind else {
+            return None;
+        };
         let mut changed = String::with_capacity(text.len());
         for c in text.chars() {
             let wanted = (all || first) && pattern.is_none_or(|p| p.matches(&c.to_string()) == Some(true));

@@ -71,11 +71,37 @@ impl Evaluator<'_> {
             let mut items = items.clone();
             match items.iter_mut().find(|(i, _)| *i == 0) {
                 Some((_, word)) if append => word.value.append(&value),
-                Some((_, word)) => *word = Word { value, span: at, ..Word::default() },
-                None => items.insert(0, (0, Word { value, span: at, ..Word::default() })),
+                Some((_, word)) => {
+                    *word = Word {
+                        value,
+                        span: at,
+                        ..Word::default()
+                    }
+                }
+                None => items.insert(
+                    0,
+                    (
+                        0,
+                        Word {
+                            value,
+                            span: at,
+                            ..Word::default()
+                        },
+                    ),
+                ),
             }
             let exported = old.is_some_and(|v| v.exported);
-            self.store(world, name, Var { value: VarValue::Indexed(items), exported, readonly: false, integer }, at);
+            self.store(
+                world,
+                name,
+                Var {
+                    value: VarValue::Indexed(items),
+                    exported,
+                    readonly: false,
+                    integer,
+                },
+                at,
+            );
             return;
         }
         let value = if integer {
@@ -102,7 +128,15 @@ impl Evaluator<'_> {
         self.assign_scalar(world, name, value, at);
     }
 
-    fn assign_element(&mut self, world: &mut World, name: &Arc<str>, index: &WordNode, append: bool, value: Value, at: Span) {
+    fn assign_element(
+        &mut self,
+        world: &mut World,
+        name: &Arc<str>,
+        index: &WordNode,
+        append: bool,
+        value: Value,
+        at: Span,
+    ) {
         let old = world.vars.get(name).cloned();
         if let Some(VarValue::Assoc(items)) = old.as_ref().map(|v| &v.value) {
             let key = self.value(world, index);
@@ -112,20 +146,43 @@ impl Evaluator<'_> {
                 return;
             }
             let key: Arc<str> = key.display().into();
-            let mut text = if append { items.get(&key).map(|w| w.value.clone()).unwrap_or_default() } else { Value::empty() };
+            let mut text = if append {
+                items.get(&key).map(|w| w.value.clone()).unwrap_or_default()
+            } else {
+                Value::empty()
+            };
             text.append(&value);
-            items.insert(key, Word { value: text, span: at, ..Word::default() });
+            items.insert(
+                key,
+                Word {
+                    value: text,
+                    span: at,
+                    ..Word::default()
+                },
+            );
             let exported = old.is_some_and(|v| v.exported);
-            self.store(world, name, Var { value: VarValue::Assoc(items), exported, readonly: false, integer: false }, at);
+            self.store(
+                world,
+                name,
+                Var {
+                    value: VarValue::Assoc(items),
+                    exported,
+                    readonly: false,
+                    integer: false,
+                },
+                at,
+            );
             return;
         }
         match self.arith_word(world, index, at) {
             Num::Known(n) => {
                 let text = if append {
                     let mut old = match world.vars.get(name).map(|v| &v.value) {
-                        Some(VarValue::Indexed(items)) => {
-                            items.iter().find(|(i, _)| *i == n).map(|(_, w)| w.value.clone()).unwrap_or_default()
-                        }
+                        Some(VarValue::Indexed(items)) => items
+                            .iter()
+                            .find(|(i, _)| *i == n)
+                            .map(|(_, w)| w.value.clone())
+                            .unwrap_or_default(),
                         _ => Value::empty(),
                     };
                     old.append(&value);
@@ -138,8 +195,18 @@ impl Evaluator<'_> {
             Num::Unknown(mut from) => {
                 from.extend(value.depends_on());
                 let value = self.unknown_value(Why::Transform, format!("${{{name}[@]}}"), at, from);
-                let word = Word { value, span: at, splits: true, globs: false };
-                let var = Var { value: VarValue::Indexed(vec![(0, word)]), exported: false, readonly: false, integer: false };
+                let word = Word {
+                    value,
+                    span: at,
+                    splits: true,
+                    globs: false,
+                };
+                let var = Var {
+                    value: VarValue::Indexed(vec![(0, word)]),
+                    exported: false,
+                    readonly: false,
+                    integer: false,
+                };
                 self.store(world, name, var, at);
             }
         }
@@ -149,24 +216,57 @@ impl Evaluator<'_> {
         let old = world.vars.get(name).cloned();
         let mut items = match old.as_ref().map(|v| &v.value) {
             Some(VarValue::Indexed(items)) => items.clone(),
-            Some(VarValue::Scalar(value)) => vec![(0, Word { value: value.clone(), span: at, ..Word::default() })],
+            Some(VarValue::Scalar(value)) => vec![(
+                0,
+                Word {
+                    value: value.clone(),
+                    span: at,
+                    ..Word::default()
+                },
+            )],
             _ => Vec::new(),
         };
-        let index = if index < 0 { items.last().map_or(0, |(i, _)| i + 1) + index } else { index };
+        let index = if index < 0 {
+            items.last().map_or(0, |(i, _)| i + 1) + index
+        } else {
+            index
+        };
         if index < 0 || items.len() >= self.limits.words {
             self.note(Note::ShellError, at, format!("{name}[{index}] cannot be set"));
             return;
         }
-        let word = Word { value, span: at, ..Word::default() };
+        let word = Word {
+            value,
+            span: at,
+            ..Word::default()
+        };
         match items.binary_search_by_key(&index, |(i, _)| *i) {
             Ok(found) => items[found].1 = word,
             Err(place) => items.insert(place, (index, word)),
         }
         let exported = old.is_some_and(|v| v.exported);
-        self.store(world, name, Var { value: VarValue::Indexed(items), exported, readonly: false, integer: false }, at);
+        self.store(
+            world,
+            name,
+            Var {
+                value: VarValue::Indexed(items),
+                exported,
+                readonly: false,
+                integer: false,
+            },
+            at,
+        );
     }
 
-    fn assign_array(&mut self, world: &mut World, name: &Arc<str>, items: &[ArrayItem], append: bool, associative: bool, at: Span) {
+    fn assign_array(
+        &mut self,
+        world: &mut World,
+        name: &Arc<str>,
+        items: &[ArrayItem],
+        append: bool,
+        associative: bool,
+        at: Span,
+    ) {
         let old = world.vars.get(name).cloned();
         let exported = old.as_ref().is_some_and(|v| v.exported);
         let integer = old.as_ref().is_some_and(|v| v.integer);
@@ -182,14 +282,38 @@ impl Evaluator<'_> {
                     None => value.display(),
                 };
                 let span = self.span(item.value.at);
-                map.insert(key.into(), Word { value, span, ..Word::default() });
+                map.insert(
+                    key.into(),
+                    Word {
+                        value,
+                        span,
+                        ..Word::default()
+                    },
+                );
             }
-            self.store(world, name, Var { value: VarValue::Assoc(map), exported, readonly: false, integer }, at);
+            self.store(
+                world,
+                name,
+                Var {
+                    value: VarValue::Assoc(map),
+                    exported,
+                    readonly: false,
+                    integer,
+                },
+                at,
+            );
             return;
         }
         let mut list: Vec<(i64, Word)> = match old.map(|v| v.value.clone()) {
             Some(VarValue::Indexed(list)) if append => list,
-            Some(VarValue::Scalar(value)) if append => vec![(0, Word { value, span: at, ..Word::default() })],
+            Some(VarValue::Scalar(value)) if append => vec![(
+                0,
+                Word {
+                    value,
+                    span: at,
+                    ..Word::default()
+                },
+            )],
             _ => Vec::new(),
         };
         let mut next = list.last().map_or(0, |(i, _)| i + 1);
@@ -199,7 +323,11 @@ impl Evaluator<'_> {
                     next = n.max(0);
                 }
                 let value = self.value(world, &item.value);
-                let word = Word { value, span: self.span(item.value.at), ..Word::default() };
+                let word = Word {
+                    value,
+                    span: self.span(item.value.at),
+                    ..Word::default()
+                };
                 match list.binary_search_by_key(&next, |(i, _)| *i) {
                     Ok(found) => list[found].1 = word,
                     Err(place) => list.insert(place, (next, word)),
@@ -220,7 +348,17 @@ impl Evaluator<'_> {
         if list.windows(2).any(|w| w[0].0 > w[1].0) {
             list.sort_by_key(|(i, _)| *i);
         }
-        self.store(world, name, Var { value: VarValue::Indexed(list), exported, readonly: false, integer }, at);
+        self.store(
+            world,
+            name,
+            Var {
+                value: VarValue::Indexed(list),
+                exported,
+                readonly: false,
+                integer,
+            },
+            at,
+        );
     }
 
     /// The value of `name=value` in front of a command.
@@ -234,7 +372,11 @@ impl Evaluator<'_> {
             let own = self.value(world, word);
             value.append(&own);
         }
-        Word { value, span: at, ..Word::default() }
+        Word {
+            value,
+            span: at,
+            ..Word::default()
+        }
     }
 
     /// `name=value` as an argument, for the record.
@@ -248,7 +390,11 @@ impl Evaluator<'_> {
             }
             AssignValue::Array(_) => value.push_text("(…)".into(), at),
         }
-        Word { value, span: at, ..Word::default() }
+        Word {
+            value,
+            span: at,
+            ..Word::default()
+        }
     }
 
     /// `export`, `local`, `declare`, `typeset`, `readonly`.
@@ -303,7 +449,14 @@ impl Evaluator<'_> {
         world.succeed(true);
     }
 
-    fn declare_word(&mut self, world: &mut World, word: &Word, attributes: Attributes, options: &mut bool, names: &mut Vec<String>) {
+    fn declare_word(
+        &mut self,
+        world: &mut World,
+        word: &Word,
+        attributes: Attributes,
+        options: &mut bool,
+        names: &mut Vec<String>,
+    ) {
         let at = word.span;
         let Some(text) = word.value.known() else {
             // `export "$pair"`: a known name in front of `=` is enough.
@@ -322,9 +475,19 @@ impl Evaluator<'_> {
                 return;
             }
             let shown = super::flow::short(&word.value.display());
-            self.note(Note::ForeignCode, at, format!("a variable whose name is not known is set: {shown}"));
+            self.note(
+                Note::ForeignCode,
+                at,
+                format!("a variable whose name is not known is set: {shown}"),
+            );
             let name = format!("setting {shown}");
-            let unknown = self.fresh(Why::Foreign, name, at, word.value.depends_on(), crate::value::Shape::Any);
+            let unknown = self.fresh(
+                Why::Foreign,
+                name,
+                at,
+                word.value.depends_on(),
+                crate::value::Shape::Any,
+            );
             world.foreign = world.foreign.take().or(Some(unknown));
             return;
         };
@@ -347,7 +510,11 @@ impl Evaluator<'_> {
         let name: Arc<str> = name.into();
         match value {
             Some(value) => {
-                let mut text = if append { self.lookup(world, &name, at).unwrap_or_default() } else { Value::empty() };
+                let mut text = if append {
+                    self.lookup(world, &name, at).unwrap_or_default()
+                } else {
+                    Value::empty()
+                };
                 text.push_text(value.into(), at);
                 self.declare_value(world, &name, VarValue::Scalar(text), attributes, at);
             }
@@ -355,7 +522,12 @@ impl Evaluator<'_> {
                 if attributes.makes_local(world) {
                     self.hide(world, &name);
                     let value = attributes.empty();
-                    let var = Var { value, exported: attributes.export == Some(true), readonly: false, integer: attributes.integer };
+                    let var = Var {
+                        value,
+                        exported: attributes.export == Some(true),
+                        readonly: false,
+                        integer: attributes.integer,
+                    };
                     world.vars.insert(name, Arc::new(var));
                     return;
                 }
@@ -363,7 +535,12 @@ impl Evaluator<'_> {
                     Some(var) => (**var).clone(),
                     None => match self.lookup(world, &name, at) {
                         Some(value) => Var::scalar(value, false),
-                        None => Var { value: attributes.empty(), exported: false, readonly: false, integer: false },
+                        None => Var {
+                            value: attributes.empty(),
+                            exported: false,
+                            readonly: false,
+                            integer: false,
+                        },
                     },
                 };
                 if attributes.assoc && matches!(var.value, VarValue::Unset) {
@@ -385,7 +562,14 @@ impl Evaluator<'_> {
                     self.hide(world, &assign.name);
                     world.vars.remove(&assign.name);
                 }
-                self.assign_array(world, &assign.name, items, assign.append, attributes.assoc || self.is_assoc(world, &assign.name), at);
+                self.assign_array(
+                    world,
+                    &assign.name,
+                    items,
+                    assign.append,
+                    attributes.assoc || self.is_assoc(world, &assign.name),
+                    at,
+                );
             }
             AssignValue::Scalar(word) => {
                 let value = self.value(world, word);
@@ -393,8 +577,11 @@ impl Evaluator<'_> {
                     self.assign_element(world, &assign.name, index, assign.append, value, at);
                     return;
                 }
-                let mut text =
-                    if assign.append { self.lookup(world, &assign.name, at).unwrap_or_default() } else { Value::empty() };
+                let mut text = if assign.append {
+                    self.lookup(world, &assign.name, at).unwrap_or_default()
+                } else {
+                    Value::empty()
+                };
                 text.append(&value);
                 self.declare_value(world, &assign.name, VarValue::Scalar(text), attributes, at);
                 return;
@@ -426,7 +613,11 @@ impl Evaluator<'_> {
             VarValue::Scalar(value) => {
                 let value = match (attributes.upper || attributes.lower, value.known()) {
                     (true, Some(text)) => {
-                        let text = if attributes.upper { text.to_uppercase() } else { text.to_lowercase() };
+                        let text = if attributes.upper {
+                            text.to_uppercase()
+                        } else {
+                            text.to_lowercase()
+                        };
                         Value::text(text, at)
                     }
                     _ => value,
@@ -462,7 +653,11 @@ impl Evaluator<'_> {
         for word in &invocation.argv[1..] {
             let Some(text) = word.value.known() else {
                 let shown = super::flow::short(&word.value.display());
-                self.note(Note::Unsupported, invocation.at, format!("a variable whose name is not known is unset: {shown}"));
+                self.note(
+                    Note::Unsupported,
+                    invocation.at,
+                    format!("a variable whose name is not known is unset: {shown}"),
+                );
                 continue;
             };
             match &*text {
@@ -480,11 +675,15 @@ impl Evaluator<'_> {
     fn unset_name(&mut self, world: &mut World, name: &str, at: Span) {
         if let Some((array, index)) = name.split_once('[') {
             let index = index.trim_end_matches(']');
-            let Some(var) = world.vars.get(array).cloned() else { return };
+            let Some(var) = world.vars.get(array).cloned() else {
+                return;
+            };
             let value = match &var.value {
                 VarValue::Indexed(items) => {
                     let index = Value::text(index, at);
-                    let Num::Known(n) = self.arith(world, &index, at) else { return };
+                    let Num::Known(n) = self.arith(world, &index, at) else {
+                        return;
+                    };
                     VarValue::Indexed(items.iter().filter(|(i, _)| *i != n).cloned().collect())
                 }
                 VarValue::Assoc(items) => {
@@ -494,14 +693,25 @@ impl Evaluator<'_> {
                 }
                 other => other.clone(),
             };
-            world.vars.insert(array.into(), Arc::new(Var { value, ..(*var).clone() }));
+            world.vars.insert(
+                array.into(),
+                Arc::new(Var {
+                    value,
+                    ..(*var).clone()
+                }),
+            );
             return;
         }
         if world.vars.get(name).is_none() && world.functions.get(name).is_some() {
             world.functions.remove(name);
             return;
         }
-        let var = Var { value: VarValue::Unset, exported: false, readonly: false, integer: false };
+        let var = Var {
+            value: VarValue::Unset,
+            exported: false,
+            readonly: false,
+            integer: false,
+        };
         world.vars.insert(name.into(), Arc::new(var));
     }
 }
@@ -549,5 +759,6 @@ impl Attributes {
 /// Whether a text is a variable name.
 pub(crate) fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
-    bytes.next().is_some_and(|b| b == b'_' || b.is_ascii_alphabetic()) && bytes.all(|b| b == b'_' || b.is_ascii_alphanumeric())
+    bytes.next().is_some_and(|b| b == b'_' || b.is_ascii_alphabetic())
+        && bytes.all(|b| b == b'_' || b.is_ascii_alphanumeric())
 }

@@ -19,12 +19,19 @@ struct Fields {
 
 impl Fields {
     fn new(at: Span) -> Self {
-        Fields { done: Vec::new(), current: None, at }
+        Fields {
+            done: Vec::new(),
+            current: None,
+            at,
+        }
     }
 
     fn open(&mut self) -> &mut Word {
         let at = self.at;
-        self.current.get_or_insert_with(|| Word { span: at, ..Word::default() })
+        self.current.get_or_insert_with(|| Word {
+            span: at,
+            ..Word::default()
+        })
     }
 
     fn close(&mut self) {
@@ -122,7 +129,10 @@ impl Evaluator<'_> {
             return true;
         }
         words.truncate(self.limits.words);
-        self.bound(at, format!("more than {} words in one command or array", self.limits.words));
+        self.bound(
+            at,
+            format!("more than {} words in one command or array", self.limits.words),
+        );
         false
     }
 
@@ -131,9 +141,21 @@ impl Evaluator<'_> {
         let at = self.span(word.at);
         self.steps += 1;
         // The usual case: one literal.
-        if let [Part { kind: PartKind::Lit(text), quoted, at: part_at }] = word.parts.as_slice() {
+        if let [
+            Part {
+                kind: PartKind::Lit(text),
+                quoted,
+                at: part_at,
+            },
+        ] = word.parts.as_slice()
+        {
             let globs = !quoted && text.contains(['*', '?', '[']);
-            return vec![Word { value: Value::text(text.clone(), self.span(*part_at)), span: at, splits: false, globs }];
+            return vec![Word {
+                value: Value::text(text.clone(), self.span(*part_at)),
+                span: at,
+                splits: false,
+                globs,
+            }];
         }
         let mut fields = Fields::new(at);
         let alone = word.parts.len() == 1;
@@ -181,7 +203,15 @@ impl Evaluator<'_> {
         }
     }
 
-    fn param_part(&mut self, world: &mut World, param: &Param, quoted: bool, at: Span, fields: &mut Fields, alone: bool) {
+    fn param_part(
+        &mut self,
+        world: &mut World,
+        param: &Param,
+        quoted: bool,
+        at: Span,
+        fields: &mut Fields,
+        alone: bool,
+    ) {
         // Lists: `$@`, `${a[@]}` and what is made of them.
         if let Some(list) = self.param_list(world, param, at) {
             let star = matches!(param.name, ParamName::Special('*')) || matches!(param.index, Some(Index::Star));
@@ -205,7 +235,9 @@ impl Evaluator<'_> {
                 } else {
                     let separators = self.separators(world);
                     fields.split(&item.value, &separators, true);
-                    if item.splits && let Some(current) = fields.current.as_mut() {
+                    if item.splits
+                        && let Some(current) = fields.current.as_mut()
+                    {
                         current.splits = true;
                     }
                 }
@@ -213,9 +245,7 @@ impl Evaluator<'_> {
             return;
         }
         // `${x:+words}`, `${x:-words}` unquoted: the words keep their own quoting.
-        if !quoted
-            && let Some(word) = self.conditional_word(world, param, at)
-        {
+        if !quoted && let Some(word) = self.conditional_word(world, param, at) {
             self.parts(world, word, fields, false);
             return;
         }
@@ -256,7 +286,13 @@ impl Evaluator<'_> {
     pub(super) fn value(&mut self, world: &mut World, word: &WordNode) -> Value {
         match word.parts.as_slice() {
             [] => return Value::empty(),
-            [Part { kind: PartKind::Lit(text), at, .. }] => return Value::text(text.clone(), self.span(*at)),
+            [
+                Part {
+                    kind: PartKind::Lit(text),
+                    at,
+                    ..
+                },
+            ] => return Value::text(text.clone(), self.span(*at)),
             _ => {}
         }
         let at = self.span(word.at);
@@ -329,7 +365,10 @@ impl Evaluator<'_> {
                 }
                 _ => {
                     pattern.push_pattern(&std::mem::take(&mut text));
-                    let single = WordNode { at: part.at, parts: vec![part.clone()] };
+                    let single = WordNode {
+                        at: part.at,
+                        parts: vec![part.clone()],
+                    };
                     let value = self.value(world, &single);
                     for piece in value.pieces() {
                         match &piece.kind {
@@ -402,21 +441,33 @@ impl Evaluator<'_> {
         }
         let mut merged = children.swap_remove(0);
         for child in &children {
-            if !merged.files.same_by(&child.files, |a, b| Arc::ptr_eq(a, b) || a.content.same(&b.content)) {
+            if !merged
+                .files
+                .same_by(&child.files, |a, b| Arc::ptr_eq(a, b) || a.content.same(&b.content))
+            {
                 let (buffer, other) = (merged.buffer.clone(), child);
                 merged.join(other, Why::Joined, at);
                 merged.buffer = buffer;
             }
         }
         world.files = merged.files;
-        if outputs.len() == 1 && let Some(only) = outputs.pop() {
+        if outputs.len() == 1
+            && let Some(only) = outputs.pop()
+        {
             return only;
         }
         crate::world::choice(&format!("${}", text.trim_start_matches('$')), outputs, Why::Output, at)
     }
 
     /// `<(…)` and `>(…)`: the commands are recorded; for `<(…)` the output is the value.
-    pub(super) fn process(&mut self, world: &mut World, body: &Arc<Block>, input: bool, text: &Arc<str>, at: Span) -> Value {
+    pub(super) fn process(
+        &mut self,
+        world: &mut World,
+        body: &Arc<Block>,
+        input: bool,
+        text: &Arc<str>,
+        at: Span,
+    ) -> Value {
         let substituted = self.substituted.take();
         let value = if input {
             self.capture(world, body, text, at)

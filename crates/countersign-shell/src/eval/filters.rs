@@ -1,8 +1,8 @@
 //! Programs that turn text into text, on known text: `tr`, `cut`, `head`, `sort`, `grep`, … On text that is not
 //! known they give an unknown that depends on it.
 
-use super::programs::Computed;
 use super::Evaluator;
+use super::programs::Computed;
 use crate::output::Word;
 use crate::pattern::bounded;
 use crate::value::{PieceKind, Shape, Span, Value, Why};
@@ -16,7 +16,10 @@ pub(super) struct Args {
 
 /// Split the words: short flags of `with_value` take the next word or the rest of theirs.
 pub(super) fn arguments(words: &[Word], with_value: &str) -> Option<Args> {
-    let mut args = Args { flags: Vec::new(), operands: Vec::new() };
+    let mut args = Args {
+        flags: Vec::new(),
+        operands: Vec::new(),
+    };
     let mut index = 0;
     let mut open = true;
     while let Some(word) = words.get(index) {
@@ -55,7 +58,11 @@ impl Args {
     }
 
     pub(super) fn value(&self, letter: char) -> Option<&str> {
-        self.flags.iter().rev().find_map(|f| f.strip_prefix(letter)).filter(|v| !v.is_empty())
+        self.flags
+            .iter()
+            .rev()
+            .find_map(|f| f.strip_prefix(letter))
+            .filter(|v| !v.is_empty())
     }
 }
 
@@ -147,7 +154,10 @@ impl Evaluator<'_> {
             return self.filtered_unknown(name, words, &input, at);
         };
         let known_flags = ["q", "v", "i", "E", "F", "c", "o", "x", "w", "n", "s", "h", "P", "G"];
-        let plain = args.flags.iter().all(|f| known_flags.contains(&f.as_str()) || f.starts_with('e') || f.starts_with('m'));
+        let plain = args
+            .flags
+            .iter()
+            .all(|f| known_flags.contains(&f.as_str()) || f.starts_with('e') || f.starts_with('m'));
         let (pattern, files) = match (args.value('e'), args.operands.split_first()) {
             (Some(pattern), _) => (pattern.to_string(), args.operands.clone()),
             (None, Some((pattern, files))) => (pattern.clone(), files.to_vec()),
@@ -156,11 +166,33 @@ impl Evaluator<'_> {
         let input = self.filter_input(world, &files, at);
         let fixed = args.has("F") || name == "fgrep";
         let extended = args.has("E") || args.has("P") || name == "egrep";
-        let translated = if fixed { regex::escape(&pattern) } else if extended { pattern.clone() } else { basic_regex(&pattern) };
-        let translated = if args.has("x") { format!("^(?:{translated})$") } else if args.has("w") { format!(r"\b(?:{translated})\b") } else { translated };
-        let translated = if args.has("i") { format!("(?i){translated}") } else { translated };
-        let regex = if plain && !args.has("n") { self.cache.regex(&translated) } else { None };
-        let Some(regex) = regex else { return self.filtered_unknown(name, words, &input, at) };
+        let translated = if fixed {
+            regex::escape(&pattern)
+        } else if extended {
+            pattern.clone()
+        } else {
+            basic_regex(&pattern)
+        };
+        let translated = if args.has("x") {
+            format!("^(?:{translated})$")
+        } else if args.has("w") {
+            format!(r"\b(?:{translated})\b")
+        } else {
+            translated
+        };
+        let translated = if args.has("i") {
+            format!("(?i){translated}")
+        } else {
+            translated
+        };
+        let regex = if plain && !args.has("n") {
+            self.cache.regex(&translated)
+        } else {
+            None
+        };
+        let Some(regex) = regex else {
+            return self.filtered_unknown(name, words, &input, at);
+        };
         let Some(text) = input.known() else {
             // A match inside a known piece is a match whatever the rest is.
             let certain = !args.has("v")
@@ -175,7 +207,10 @@ impl Evaluator<'_> {
         };
         let mut out = String::new();
         let mut count = 0usize;
-        let most = args.value('m').and_then(|m| m.parse::<usize>().ok()).unwrap_or(usize::MAX);
+        let most = args
+            .value('m')
+            .and_then(|m| m.parse::<usize>().ok())
+            .unwrap_or(usize::MAX);
         for line in text.lines() {
             if regex.is_match(line) == args.has("v") || count >= most {
                 continue;
@@ -198,7 +233,10 @@ impl Evaluator<'_> {
             out.clear();
         }
         let place = input.pieces().first().map_or(at, |p| p.at);
-        Some(Computed { output: Value::text(out, place), status: Status::Known(i32::from(count == 0)) })
+        Some(Computed {
+            output: Value::text(out, place),
+            status: Status::Known(i32::from(count == 0)),
+        })
     }
 }
 
@@ -277,9 +315,16 @@ fn apply(name: &str, args: &Args, text: &str) -> Option<String> {
         "head" | "tail" => {
             let all = lines(text);
             let spec = args.value('n').map(str::to_string).or_else(|| {
-                args.flags.iter().find(|f| f.bytes().all(|b| b.is_ascii_digit())).map(|_| {
-                    args.flags.iter().filter(|f| f.bytes().all(|b| b.is_ascii_digit())).cloned().collect::<String>()
-                })
+                args.flags
+                    .iter()
+                    .find(|f| f.bytes().all(|b| b.is_ascii_digit()))
+                    .map(|_| {
+                        args.flags
+                            .iter()
+                            .filter(|f| f.bytes().all(|b| b.is_ascii_digit()))
+                            .cloned()
+                            .collect::<String>()
+                    })
             });
             if args.value('c').is_some() {
                 return None;
@@ -303,7 +348,9 @@ fn apply(name: &str, args: &Args, text: &str) -> Option<String> {
                 all.sort_by_key(|l| version_key(l));
             } else if args.has("n") {
                 let number = |l: &str| -> f64 {
-                    let end = l.trim_start().find(|c: char| !(c.is_ascii_digit() || c == '-' || c == '.'));
+                    let end = l
+                        .trim_start()
+                        .find(|c: char| !(c.is_ascii_digit() || c == '-' || c == '.'));
                     let head = l.trim_start();
                     head[..end.unwrap_or(head.len())].parse().unwrap_or(0.0)
                 };
@@ -418,7 +465,11 @@ fn tr(args: &Args, text: &str) -> Option<String> {
         } else if let Some(second) = &second
             && inside(c)
         {
-            let index = if complement { second.len() } else { first.iter().position(|f| *f == c).unwrap_or(0) };
+            let index = if complement {
+                second.len()
+            } else {
+                first.iter().position(|f| *f == c).unwrap_or(0)
+            };
             mapped = *second.get(index).or(second.last())?;
         }
         if args.has("s") {
@@ -445,7 +496,11 @@ fn cut(args: &Args, text: &str) -> Option<String> {
         let (low, high) = match part.split_once('-') {
             Some((low, high)) => {
                 let low = if low.is_empty() { 1 } else { low.parse().ok()? };
-                let high = if high.is_empty() { usize::MAX } else { high.parse().ok()? };
+                let high = if high.is_empty() {
+                    usize::MAX
+                } else {
+                    high.parse().ok()?
+                };
                 (low, high)
             }
             None => {
@@ -458,12 +513,22 @@ fn cut(args: &Args, text: &str) -> Option<String> {
     let wanted = |n: usize| ranges.iter().any(|(a, b)| (*a..=*b).contains(&n));
     let cut_line = |line: &str| -> String {
         if !by_field {
-            return line.chars().enumerate().filter(|(i, _)| wanted(i + 1)).map(|(_, c)| c).collect();
+            return line
+                .chars()
+                .enumerate()
+                .filter(|(i, _)| wanted(i + 1))
+                .map(|(_, c)| c)
+                .collect();
         }
         if !line.contains(delimiter) {
             return line.to_string();
         }
-        let fields: Vec<&str> = line.split(delimiter).enumerate().filter(|(i, _)| wanted(i + 1)).map(|(_, f)| f).collect();
+        let fields: Vec<&str> = line
+            .split(delimiter)
+            .enumerate()
+            .filter(|(i, _)| wanted(i + 1))
+            .map(|(_, f)| f)
+            .collect();
         fields.join(&delimiter.to_string())
     };
     Some(unlines(lines(text).into_iter().map(cut_line)))

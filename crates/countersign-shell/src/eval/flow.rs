@@ -62,7 +62,11 @@ impl Evaluator<'_> {
             return self.not_evaluated(worlds, at);
         }
         self.depth += 1;
-        let after = if stmt.background { self.in_background(stmt, worlds, at) } else { self.stmt_inner(stmt, worlds, at) };
+        let after = if stmt.background {
+            self.in_background(stmt, worlds, at)
+        } else {
+            self.stmt_inner(stmt, worlds, at)
+        };
         self.depth -= 1;
         after
     }
@@ -72,7 +76,13 @@ impl Evaluator<'_> {
         if self.out.truncated.is_none() {
             self.out.truncated = Some(format!("nested too deeply at line {}", at.line));
         }
-        let unknown = self.fresh(Why::Limit, "commands nested too deeply", at, Default::default(), Shape::Any);
+        let unknown = self.fresh(
+            Why::Limit,
+            "commands nested too deeply",
+            at,
+            Default::default(),
+            Shape::Any,
+        );
         let mark = |mut w: World| {
             w.status = self.unknown_status("nested too deeply", at, Default::default());
             w.foreign = w.foreign.or(Some(unknown.clone()));
@@ -118,7 +128,10 @@ impl Evaluator<'_> {
             StmtKind::CFor { init, cond, step, body } => self.c_for_stmt([init, cond, step], body, worlds, at),
             StmtKind::While { until, cond, body } => self.while_stmt(*until, cond, body, worlds, at),
             StmtKind::Function { name, body } => {
-                let own = worlds.first().and_then(|w| w.frames.last()).filter(|f| f.file == self.file);
+                let own = worlds
+                    .first()
+                    .and_then(|w| w.frames.last())
+                    .filter(|f| f.file == self.file);
                 let function = Arc::new(crate::world::Function {
                     name: name.clone(),
                     source: own.map_or_else(|| self.script.path.clone(), |f| f.source.clone()),
@@ -206,7 +219,12 @@ impl Evaluator<'_> {
     }
 
     pub(super) fn split(&mut self, worlds: Vec<World>) -> Split {
-        let mut split = Split { yes: Vec::new(), no: Vec::new(), passed: Vec::new(), forks: Vec::new() };
+        let mut split = Split {
+            yes: Vec::new(),
+            no: Vec::new(),
+            passed: Vec::new(),
+            forks: Vec::new(),
+        };
         for mut world in worlds {
             if world.flow != Flow::Normal {
                 split.passed.push(world);
@@ -264,7 +282,11 @@ impl Evaluator<'_> {
             };
             let last = index + 1 == rest.len();
             self.no_errexit += usize::from(!last);
-            let after = if run.is_empty() { Vec::new() } else { self.stmt(stmt, run) };
+            let after = if run.is_empty() {
+                Vec::new()
+            } else {
+                self.stmt(stmt, run)
+            };
             self.no_errexit -= usize::from(!last);
             if after.is_empty() {
                 required(&mut stay, &split.forks);
@@ -277,7 +299,13 @@ impl Evaluator<'_> {
         worlds
     }
 
-    fn if_stmt(&mut self, arms: &[(Block, Block)], otherwise: Option<&Block>, worlds: Vec<World>, at: Span) -> Vec<World> {
+    fn if_stmt(
+        &mut self,
+        arms: &[(Block, Block)],
+        otherwise: Option<&Block>,
+        worlds: Vec<World>,
+        at: Span,
+    ) -> Vec<World> {
         let mut pending = worlds;
         let mut done: Vec<World> = Vec::new();
         let mut last_forks = Vec::new();
@@ -287,7 +315,11 @@ impl Evaluator<'_> {
             }
             let split = self.condition(cond, pending);
             done.extend(split.passed);
-            let after = if split.yes.is_empty() { Vec::new() } else { self.block(body, split.yes) };
+            let after = if split.yes.is_empty() {
+                Vec::new()
+            } else {
+                self.block(body, split.yes)
+            };
             pending = split.no;
             if after.is_empty() {
                 required(&mut pending, &split.forks);
@@ -406,9 +438,20 @@ impl Evaluator<'_> {
         }
         let stable = value.unknowns().all(|u| u.stable);
         let key = id_of(Why::Status, &text, if stable { Span::NOWHERE } else { at });
-        let literal =
-            Literal { text, at, holds: true, other_side_ends: false, depends_on: value.depends_on() };
-        Condition { literal, key, stable, when_true, when_false }
+        let literal = Literal {
+            text,
+            at,
+            holds: true,
+            other_side_ends: false,
+            depends_on: value.depends_on(),
+        };
+        Condition {
+            literal,
+            key,
+            stable,
+            when_true,
+            when_false,
+        }
     }
 
     /// Run something in a copy of each world: files, status and output come back, variables do not.
@@ -421,7 +464,11 @@ impl Evaluator<'_> {
         let mut after = Vec::new();
         for world in worlds {
             if self.calls_open >= self.limits.call_depth {
-                self.note(Note::Bound, at, "more nested subshells and calls than are followed".into());
+                self.note(
+                    Note::Bound,
+                    at,
+                    "more nested subshells and calls than are followed".into(),
+                );
                 after.extend(self.not_evaluated(vec![world], at));
                 continue;
             }
@@ -438,7 +485,10 @@ impl Evaluator<'_> {
             self.subshells -= 1;
             self.calls_open -= 1;
             if children.is_empty() {
-                children.push(World { status: self.unknown_status("it ends", at, Default::default()), ..world.clone() });
+                children.push(World {
+                    status: self.unknown_status("it ends", at, Default::default()),
+                    ..world.clone()
+                });
             }
             for child in children {
                 after.push(World {
@@ -464,7 +514,13 @@ impl Evaluator<'_> {
         let mut after = self.subshell(worlds, at, |e, w| e.stmt_inner(stmt, w, at));
         self.no_errexit -= 1;
         self.background -= 1;
-        let process = self.fresh(Why::Process, format!("$! of line {}", at.line), at, Default::default(), Shape::Number);
+        let process = self.fresh(
+            Why::Process,
+            format!("$! of line {}", at.line),
+            at,
+            Default::default(),
+            Shape::Number,
+        );
         for world in &mut after {
             world.last_background = Some(process.clone());
             world.succeed(true);
@@ -483,8 +539,12 @@ impl Evaluator<'_> {
             }
             let mut next = Vec::new();
             for (world, failed) in current {
-                let (out, buffer, input, err) =
-                    (world.out.clone(), world.buffer.clone(), world.input.clone(), world.err_to_out);
+                let (out, buffer, input, err) = (
+                    world.out.clone(),
+                    world.buffer.clone(),
+                    world.input.clone(),
+                    world.err_to_out,
+                );
                 let mut entering = world;
                 if index != last {
                     entering.out = Sink::Collect;
@@ -507,7 +567,11 @@ impl Evaluator<'_> {
                         world.err_to_out = err;
                         world.input = Source::Lines(Arc::new(piped.lines()), 0);
                     } else {
-                        world.input = if stages.len() > 1 { Source::Unknown } else { input.clone() };
+                        world.input = if stages.len() > 1 {
+                            Source::Unknown
+                        } else {
+                            input.clone()
+                        };
                     }
                     next.push((world, failed));
                 }

@@ -25,14 +25,35 @@ enum Kind {
 }
 
 impl Evaluator<'_> {
-    pub(super) fn while_stmt(&mut self, until: bool, cond: &Block, body: &Block, worlds: Vec<World>, at: Span) -> Vec<World> {
+    pub(super) fn while_stmt(
+        &mut self,
+        until: bool,
+        cond: &Block,
+        body: &Block,
+        worlds: Vec<World>,
+        at: Span,
+    ) -> Vec<World> {
         self.run_loop(Kind::Condition, worlds, body, at, |e, worlds, _| {
             let split = e.condition(cond, worlds);
-            if until { Split { yes: split.no, no: split.yes, ..split } } else { split }
+            if until {
+                Split {
+                    yes: split.no,
+                    no: split.yes,
+                    ..split
+                }
+            } else {
+                split
+            }
         })
     }
 
-    pub(super) fn c_for_stmt(&mut self, head: [&WordNode; 3], body: &Block, worlds: Vec<World>, at: Span) -> Vec<World> {
+    pub(super) fn c_for_stmt(
+        &mut self,
+        head: [&WordNode; 3],
+        body: &Block,
+        worlds: Vec<World>,
+        at: Span,
+    ) -> Vec<World> {
         let mut started = Vec::with_capacity(worlds.len());
         for mut world in worlds {
             let _ = self.arith_status(&mut world, head[0], at);
@@ -70,7 +91,12 @@ impl Evaluator<'_> {
                 None => world.positional().to_vec(),
             };
             let after = self.run_loop(Kind::Words, vec![world], body, at, |e, worlds, round| {
-                let mut split = Split { yes: Vec::new(), no: Vec::new(), passed: Vec::new(), forks: Vec::new() };
+                let mut split = Split {
+                    yes: Vec::new(),
+                    no: Vec::new(),
+                    passed: Vec::new(),
+                    forks: Vec::new(),
+                };
                 let current = match round {
                     Round::Number(index) => list.get(index),
                     Round::Later => None,
@@ -86,7 +112,10 @@ impl Evaluator<'_> {
                         let value = crate::world::choice(name, choices, Why::Loop, at);
                         split.no = worlds.clone();
                         split.yes = worlds;
-                        split.yes.iter_mut().for_each(|w| e.assign_scalar(w, name, value.clone(), at));
+                        split
+                            .yes
+                            .iter_mut()
+                            .for_each(|w| e.assign_scalar(w, name, value.clone(), at));
                     }
                     (Some(word), _) => {
                         if word.splits {
@@ -97,11 +126,19 @@ impl Evaluator<'_> {
                         split.yes = worlds;
                         let value = if word.splits && word.value.single_unknown().is_none() {
                             let from = word.value.depends_on();
-                            e.unknown_value(Why::Loop, format!("${name} of {}", super::flow::short(&word.value.display())), at, from)
+                            e.unknown_value(
+                                Why::Loop,
+                                format!("${name} of {}", super::flow::short(&word.value.display())),
+                                at,
+                                from,
+                            )
                         } else {
                             word.value.clone()
                         };
-                        split.yes.iter_mut().for_each(|w| e.assign_scalar(w, name, value.clone(), at));
+                        split
+                            .yes
+                            .iter_mut()
+                            .for_each(|w| e.assign_scalar(w, name, value.clone(), at));
                     }
                 }
                 split
@@ -141,7 +178,11 @@ impl Evaluator<'_> {
             let decided_here = !forks.is_empty();
             finished.extend(split.no);
             left.extend(split.passed);
-            let after = if split.yes.is_empty() { Vec::new() } else { self.block(body, split.yes) };
+            let after = if split.yes.is_empty() {
+                Vec::new()
+            } else {
+                self.block(body, split.yes)
+            };
             let mut next = Vec::new();
             let mut went_out = false;
             for mut world in after {
@@ -215,7 +256,9 @@ impl Evaluator<'_> {
     /// Every variable that differs from the state at the loop's start becomes unknown.
     fn widen(&mut self, world: &mut World, entry: &World, at: Span) {
         for name in world.vars.differing(&entry.vars, |a, b| Arc::ptr_eq(a, b) || a == b) {
-            let Some(var) = world.vars.get(&name).cloned() else { continue };
+            let Some(var) = world.vars.get(&name).cloned() else {
+                continue;
+            };
             let depends: std::collections::BTreeSet<Arc<str>> = match &var.value {
                 VarValue::Scalar(value) => value.depends_on(),
                 _ => Default::default(),
@@ -225,29 +268,55 @@ impl Evaluator<'_> {
                     || v.single_unknown().is_some_and(|u| u.shape == Shape::Number))
             };
             let was_number = entry.vars.get(&name).is_none_or(|v| number(&v.value));
-            let shape = if number(&var.value) && was_number { Shape::Number } else { Shape::Any };
+            let shape = if number(&var.value) && was_number {
+                Shape::Number
+            } else {
+                Shape::Any
+            };
             let label = format!("${name} after the loop of line {}", at.line);
             let unknown = self.fresh(Why::Loop, label, at, depends, shape);
             let value = Value::unknown(unknown, at);
             let value = match &var.value {
                 VarValue::Indexed(_) => VarValue::Indexed(vec![(
                     0,
-                    crate::output::Word { value, span: at, splits: true, globs: false },
+                    crate::output::Word {
+                        value,
+                        span: at,
+                        splits: true,
+                        globs: false,
+                    },
                 )]),
                 VarValue::Unset => VarValue::Unset,
                 _ => VarValue::Scalar(value),
             };
-            world.vars.insert(name, Arc::new(Var { value, ..(*var).clone() }));
+            world.vars.insert(
+                name,
+                Arc::new(Var {
+                    value,
+                    ..(*var).clone()
+                }),
+            );
         }
-        for key in world.files.differing(&entry.files, |a, b| Arc::ptr_eq(a, b) || a.content.same(&b.content)) {
+        for key in world
+            .files
+            .differing(&entry.files, |a, b| Arc::ptr_eq(a, b) || a.content.same(&b.content))
+        {
             if let Some(file) = world.files.get(&key).cloned() {
-                let content = self.unknown_value(Why::Loop, format!("contents of {key}"), at, file.content.depends_on());
-                world.files.insert(key, Arc::new(crate::world::WrittenFile { content, at: file.at }));
+                let content =
+                    self.unknown_value(Why::Loop, format!("contents of {key}"), at, file.content.depends_on());
+                world
+                    .files
+                    .insert(key, Arc::new(crate::world::WrittenFile { content, at: file.at }));
             }
         }
         if !world.buffer.same(&entry.buffer) {
             let mut buffer = entry.buffer.clone();
-            buffer.append(&self.unknown_value(Why::Loop, format!("output of the loop of line {}", at.line), at, world.buffer.depends_on()));
+            buffer.append(&self.unknown_value(
+                Why::Loop,
+                format!("output of the loop of line {}", at.line),
+                at,
+                world.buffer.depends_on(),
+            ));
             world.buffer = buffer;
         }
     }

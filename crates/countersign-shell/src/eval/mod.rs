@@ -105,7 +105,12 @@ pub fn evaluate(files: &dyn Files, cache: &ScriptCache, setup: &Setup) -> Evalua
 }
 
 /// Evaluate a script with what the caller knows about the programs it runs.
-pub fn evaluate_with(files: &dyn Files, cache: &ScriptCache, setup: &Setup, answers: Option<&dyn Answers>) -> Evaluation {
+pub fn evaluate_with(
+    files: &dyn Files,
+    cache: &ScriptCache,
+    setup: &Setup,
+    answers: Option<&dyn Answers>,
+) -> Evaluation {
     let mut evaluator = Evaluator::new(files, cache, setup);
     evaluator.answers = answers;
     evaluator.run();
@@ -187,8 +192,15 @@ impl<'a> Evaluator<'a> {
         };
         let script = self.cache.script(&self.setup.script, &text);
         let file = self.load(&script);
-        let called = if self.setup.called_as.is_empty() { &self.setup.script } else { &self.setup.called_as };
-        let word = |text: &String| Word { value: Value::text(text.as_str(), Span::NOWHERE), ..Word::default() };
+        let called = if self.setup.called_as.is_empty() {
+            &self.setup.script
+        } else {
+            &self.setup.called_as
+        };
+        let word = |text: &String| Word {
+            value: Value::text(text.as_str(), Span::NOWHERE),
+            ..Word::default()
+        };
         let frame = Frame {
             kind: FrameKind::Script,
             name: called.as_str().into(),
@@ -205,7 +217,10 @@ impl<'a> Evaluator<'a> {
             let var = Var::scalar(Value::text(value.as_str(), Span::NOWHERE), true);
             vars.insert(name.as_str().into(), Arc::new(var));
         }
-        for (names, shape) in [(&environment.unknown, Shape::Any), (&environment.filled, Shape::NonEmpty)] {
+        for (names, shape) in [
+            (&environment.unknown, Shape::Any),
+            (&environment.filled, Shape::NonEmpty),
+        ] {
             for name in names {
                 if !environment.variables.contains_key(name) {
                     let value = Value::unknown(environment_unknown(name, shape), Span::NOWHERE);
@@ -251,10 +266,18 @@ impl<'a> Evaluator<'a> {
         if exited.is_empty() && worlds.iter().all(|w| w.exit_trap.is_none()) {
             return;
         }
-        let at = Span { file: self.file, line: 0, col: 0 };
+        let at = Span {
+            file: self.file,
+            line: 0,
+            col: 0,
+        };
         let mut handlers: Vec<(Value, Vec<World>)> = Vec::new();
         let mut after = Vec::new();
-        for (mut world, ends_here) in std::mem::take(worlds).into_iter().map(|w| (w, true)).chain(exited.into_iter().map(|w| (w, false))) {
+        for (mut world, ends_here) in std::mem::take(worlds)
+            .into_iter()
+            .map(|w| (w, true))
+            .chain(exited.into_iter().map(|w| (w, false)))
+        {
             match world.exit_trap.take() {
                 Some(text) if !text.is_empty() => {
                     let mut copy = world.clone();
@@ -296,7 +319,10 @@ impl<'a> Evaluator<'a> {
         for command in &self.out.commands {
             for word in command.argv.iter().chain(command.assignments.iter().map(|(_, w)| w)) {
                 for unknown in word.value.unknowns() {
-                    self.out.unknowns.entry(unknown.name.clone()).or_insert_with(|| unknown.clone());
+                    self.out
+                        .unknowns
+                        .entry(unknown.name.clone())
+                        .or_insert_with(|| unknown.clone());
                 }
             }
         }
@@ -312,7 +338,11 @@ impl<'a> Evaluator<'a> {
         let file = self.out.files.len() as u32;
         self.out.files.push(script.path.clone());
         for issue in script.issues() {
-            let at = Span { file, line: issue.at.line, col: issue.at.col };
+            let at = Span {
+                file,
+                line: issue.at.line,
+                col: issue.at.col,
+            };
             self.note(Note::Syntax(issue.kind), at, issue.message.clone());
         }
         if script.incomplete() && self.out.truncated.is_none() {
@@ -352,18 +382,37 @@ impl<'a> Evaluator<'a> {
     }
 
     fn span(&self, at: Pos) -> Span {
-        Span { file: self.file, line: at.line, col: at.col }
+        Span {
+            file: self.file,
+            line: at.line,
+            col: at.col,
+        }
     }
 
     /// A fresh unknown with a name for people, arising at a place.
-    fn fresh(&self, why: Why, name: impl Into<Arc<str>>, at: Span, from: BTreeSet<Arc<str>>, shape: Shape) -> Arc<Unknown> {
+    fn fresh(
+        &self,
+        why: Why,
+        name: impl Into<Arc<str>>,
+        at: Span,
+        from: BTreeSet<Arc<str>>,
+        shape: Shape,
+    ) -> Arc<Unknown> {
         let name = name.into();
         let mut depends_on = from;
         if depends_on.is_empty() {
             depends_on.insert(name.clone());
         }
         let id = id_of(why, &name, at);
-        Arc::new(Unknown { id, name, why, depends_on, shape, choices: Vec::new(), stable: false })
+        Arc::new(Unknown {
+            id,
+            name,
+            why,
+            depends_on,
+            shape,
+            choices: Vec::new(),
+            stable: false,
+        })
     }
 
     fn unknown_value(&self, why: Why, name: impl Into<Arc<str>>, at: Span, from: BTreeSet<Arc<str>>) -> Value {
@@ -376,10 +425,21 @@ impl<'a> Evaluator<'a> {
         if text.is_empty() {
             text.push('?');
         }
-        let literal = Literal { text: text.as_str().into(), at, holds: true, other_side_ends: false, depends_on: from };
+        let literal = Literal {
+            text: text.as_str().into(),
+            at,
+            holds: true,
+            other_side_ends: false,
+            depends_on: from,
+        };
         let key = id_of(Why::Status, &text, at);
-        let condition =
-            Condition { literal, key, stable: false, when_true: Vec::new(), when_false: Vec::new() };
+        let condition = Condition {
+            literal,
+            key,
+            stable: false,
+            when_true: Vec::new(),
+            when_false: Vec::new(),
+        };
         Status::Unknown(Arc::new(condition), true)
     }
 
@@ -427,7 +487,12 @@ impl<'a> Evaluator<'a> {
                     && same_environment(other, &command);
                 if equal {
                     if !Arc::ptr_eq(&other.path, &command.path) {
-                        let common = other.path.iter().filter(|l| command.path.contains(l)).cloned().collect();
+                        let common = other
+                            .path
+                            .iter()
+                            .filter(|l| command.path.contains(l))
+                            .cloned()
+                            .collect();
                         other.path = Arc::new(common);
                     }
                     return;
@@ -451,12 +516,22 @@ impl<'a> Evaluator<'a> {
             Status::Unknown(..) => None,
         };
         let calls = &self.calls;
-        match self.out.ends.iter_mut().find(|e| e.at == at && e.status == status && e.calls == *calls) {
+        match self
+            .out
+            .ends
+            .iter_mut()
+            .find(|e| e.at == at && e.status == status && e.calls == *calls)
+        {
             Some(known) => {
                 let common = known.path.iter().filter(|l| world.path.contains(l)).cloned().collect();
                 known.path = Arc::new(common);
             }
-            None => self.out.ends.push(End { status, at, path: world.path.clone(), calls: calls.clone() }),
+            None => self.out.ends.push(End {
+                status,
+                at,
+                path: world.path.clone(),
+                calls: calls.clone(),
+            }),
         }
     }
 
@@ -480,7 +555,8 @@ impl<'a> Evaluator<'a> {
         }
         if kept.len() > most {
             if why == Why::Joined {
-                let message = format!("more than {most} combinations of unknowns: values that differ were put together");
+                let message =
+                    format!("more than {most} combinations of unknowns: values that differ were put together");
                 self.note(Note::Joined, at, message);
             }
             // Join down to half, so that the next fork does not join again at once.
@@ -511,13 +587,16 @@ impl<'a> Evaluator<'a> {
 
 fn same_environment(a: &Command, b: &Command) -> bool {
     crate::world::same_known_files(&a.files, &b.files)
-        && (a.vars.same_by(&b.vars, |x, y| Arc::ptr_eq(x, y) || x == y)
-            || {
-                let exported = |c: &'_ Command| -> Vec<(Arc<str>, Arc<Var>)> {
-                    c.vars.iter().filter(|(_, v)| v.exported).map(|(k, v)| (k.clone(), v.clone())).collect()
-                };
-                exported(a) == exported(b)
-            })
+        && (a.vars.same_by(&b.vars, |x, y| Arc::ptr_eq(x, y) || x == y) || {
+            let exported = |c: &'_ Command| -> Vec<(Arc<str>, Arc<Var>)> {
+                c.vars
+                    .iter()
+                    .filter(|(_, v)| v.exported)
+                    .map(|(k, v)| (k.clone(), v.clone()))
+                    .collect()
+            };
+            exported(a) == exported(b)
+        })
 }
 
 /// The unknown that an environment variable is.

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::cut::{change_case, remove_prefix, remove_suffix, replace, substring};
 use super::{Evaluator, Rest, environment_unknown};
 use crate::arith::{self, Num};
 use crate::output::{Note, Word};
-use super::cut::{change_case, remove_prefix, remove_suffix, replace, substring};
 use crate::syntax::ast::{Index, Param, ParamName, ParamOp, Word as WordNode};
 use crate::value::{Shape, Span, Value, Why};
 use crate::world::{FrameKind, Status, Var, VarValue, World, choice};
@@ -24,7 +24,12 @@ impl Evaluator<'_> {
             return Some(value);
         }
         let environment = &self.setup.environment;
-        if environment.unknown_prefixes.iter().any(|p| name.starts_with(p.as_str())) || environment.rest == Rest::Unknown {
+        if environment
+            .unknown_prefixes
+            .iter()
+            .any(|p| name.starts_with(p.as_str()))
+            || environment.rest == Rest::Unknown
+        {
             let unknown = environment_unknown(name, Shape::Any);
             if let Some(equal) = world.facts.get(&unknown.id).and_then(|f| f.equal.clone()) {
                 return Some(equal);
@@ -46,7 +51,10 @@ impl Evaluator<'_> {
             let mut unknown = (*environment_unknown(name, shape)).clone();
             unknown.why = Why::Host;
             // Each reading may differ.
-            unknown.stable = matches!(name, "HOSTNAME" | "UID" | "EUID" | "PPID" | "BASHPID" | "HOSTTYPE" | "OSTYPE");
+            unknown.stable = matches!(
+                name,
+                "HOSTNAME" | "UID" | "EUID" | "PPID" | "BASHPID" | "HOSTTYPE" | "OSTYPE"
+            );
             let _ = e;
             Value::unknown(Arc::new(unknown), at)
         };
@@ -84,11 +92,20 @@ impl Evaluator<'_> {
             '?' => match &world.status {
                 Status::Known(code) => Value::text(code.to_string(), at),
                 Status::Unknown(condition, _) => {
-                    let (name, from) = (format!("$? of: {}", condition.literal.text), condition.literal.depends_on.clone());
-                    Value::unknown(self.fresh(Why::Status, name, condition.literal.at, from, Shape::Number), at)
+                    let (name, from) = (
+                        format!("$? of: {}", condition.literal.text),
+                        condition.literal.depends_on.clone(),
+                    );
+                    Value::unknown(
+                        self.fresh(Why::Status, name, condition.literal.at, from, Shape::Number),
+                        at,
+                    )
                 }
             },
-            '$' => Value::unknown(self.fresh(Why::Process, "$$", Span::NOWHERE, BTreeSet::new(), Shape::Number), at),
+            '$' => Value::unknown(
+                self.fresh(Why::Process, "$$", Span::NOWHERE, BTreeSet::new(), Shape::Number),
+                at,
+            ),
             '!' => match world.last_background.clone() {
                 Some(process) => Value::unknown(process, at),
                 None => Value::empty(),
@@ -113,8 +130,15 @@ impl Evaluator<'_> {
             _ => "".into(),
         };
         if matches!(param.op, ParamOp::Names) {
-            let names = world.vars.iter().filter(|(k, v)| k.starts_with(&*name) && v.value != VarValue::Unset);
-            let word = |k: &Arc<str>| Word { value: Value::text(k.clone(), at), span: at, ..Word::default() };
+            let names = world
+                .vars
+                .iter()
+                .filter(|(k, v)| k.starts_with(&*name) && v.value != VarValue::Unset);
+            let word = |k: &Arc<str>| Word {
+                value: Value::text(k.clone(), at),
+                span: at,
+                ..Word::default()
+            };
             return Some(names.map(|(k, _)| word(k)).collect());
         }
         if matches!(param.op, ParamOp::Keys) {
@@ -124,7 +148,11 @@ impl Evaluator<'_> {
                 Some(VarValue::Scalar(_)) => vec!["0".into()],
                 _ => Vec::new(),
             };
-            let word = |k: String| Word { value: Value::text(k, at), span: at, ..Word::default() };
+            let word = |k: String| Word {
+                value: Value::text(k, at),
+                span: at,
+                ..Word::default()
+            };
             return Some(keys.into_iter().map(word).collect());
         }
         let items: Vec<Word> = if positional {
@@ -136,10 +164,16 @@ impl Evaluator<'_> {
             ParamOp::None | ParamOp::Error(..) => Some(items),
             ParamOp::Default(_, word) if items.is_empty() => Some(self.fields(world, word)),
             ParamOp::Alternative(_, word) => {
-                if items.is_empty() { Some(items) } else { Some(self.fields(world, word)) }
+                if items.is_empty() {
+                    Some(items)
+                } else {
+                    Some(self.fields(world, word))
+                }
             }
             ParamOp::Default(..) | ParamOp::Assign(..) => Some(items),
-            ParamOp::Substring(offset, length) => Some(self.slice(world, items, positional, offset, length.as_ref(), at)),
+            ParamOp::Substring(offset, length) => {
+                Some(self.slice(world, items, positional, offset, length.as_ref(), at))
+            }
             _ => {
                 let mut out = Vec::with_capacity(items.len());
                 for item in items {
@@ -156,46 +190,94 @@ impl Evaluator<'_> {
         match world.vars.get(name).map(|v| v.value.clone()) {
             Some(VarValue::Indexed(items)) => items.into_iter().map(|(_, w)| w).collect(),
             Some(VarValue::Assoc(items)) => items.into_values().collect(),
-            Some(VarValue::Scalar(value)) => vec![Word { value, span: at, ..Word::default() }],
+            Some(VarValue::Scalar(value)) => vec![Word {
+                value,
+                span: at,
+                ..Word::default()
+            }],
             Some(VarValue::Unset) => Vec::new(),
             None if name == "BASH_SOURCE" => (0..world.frames.len())
                 .filter_map(|i| self.source_path(world, i, at))
-                .map(|value| Word { value, span: at, ..Word::default() })
+                .map(|value| Word {
+                    value,
+                    span: at,
+                    ..Word::default()
+                })
                 .collect(),
             None if name == "FUNCNAME" || name == "PIPESTATUS" => {
                 let value = self.unknown_value(Why::Host, format!("${{{name}[@]}}"), at, BTreeSet::new());
-                vec![Word { value, span: at, splits: true, globs: false }]
+                vec![Word {
+                    value,
+                    span: at,
+                    splits: true,
+                    globs: false,
+                }]
             }
             None => match self.lookup(world, name, at) {
                 Some(value) => {
                     let splits = !value.is_known();
-                    vec![Word { value, span: at, splits, globs: false }]
+                    vec![Word {
+                        value,
+                        span: at,
+                        splits,
+                        globs: false,
+                    }]
                 }
                 None => Vec::new(),
             },
         }
     }
 
-    fn slice(&mut self, world: &mut World, mut items: Vec<Word>, positional: bool, offset: &WordNode, length: Option<&WordNode>, at: Span) -> Vec<Word> {
+    fn slice(
+        &mut self,
+        world: &mut World,
+        mut items: Vec<Word>,
+        positional: bool,
+        offset: &WordNode,
+        length: Option<&WordNode>,
+        at: Span,
+    ) -> Vec<Word> {
         let first = self.arith_word(world, offset, at);
         let count = length.map(|l| self.arith_word(world, l, at));
         if items.iter().any(|w| w.splits) || !matches!((&first, &count), (Num::Known(_), None | Some(Num::Known(_)))) {
             let from = items.iter().flat_map(|w| w.value.depends_on()).collect();
             let value = self.unknown_value(Why::Transform, "a slice of a list", at, from);
-            return vec![Word { value, span: at, splits: true, globs: false }];
+            return vec![Word {
+                value,
+                span: at,
+                splits: true,
+                globs: false,
+            }];
         }
         if positional {
             let zero = self.zero(world, at);
-            items.insert(0, Word { value: zero, span: at, ..Word::default() });
+            items.insert(
+                0,
+                Word {
+                    value: zero,
+                    span: at,
+                    ..Word::default()
+                },
+            );
         }
-        let (Num::Known(first), len) = (first, items.len() as i64) else { return items };
-        let start = if first < 0 { (len + first).max(0) } else { first.min(len) };
+        let (Num::Known(first), len) = (first, items.len() as i64) else {
+            return items;
+        };
+        let start = if first < 0 {
+            (len + first).max(0)
+        } else {
+            first.min(len)
+        };
         let end = match count {
             Some(Num::Known(n)) if n >= 0 => start.saturating_add(n).min(len),
             Some(_) => start,
             None => len,
         };
-        items.drain(..).skip(start as usize).take((end - start) as usize).collect()
+        items
+            .drain(..)
+            .skip(start as usize)
+            .take((end - start) as usize)
+            .collect()
     }
 
     fn zero(&self, world: &World, at: Span) -> Value {
@@ -243,9 +325,15 @@ impl Evaluator<'_> {
                         return Some(self.join_words(world, &items));
                     }
                     let node = WordNode {
-                        at: crate::syntax::Pos { line: at.line, col: at.col },
+                        at: crate::syntax::Pos {
+                            line: at.line,
+                            col: at.col,
+                        },
                         parts: vec![crate::syntax::ast::Part {
-                            at: crate::syntax::Pos { line: at.line, col: at.col },
+                            at: crate::syntax::Pos {
+                                line: at.line,
+                                col: at.col,
+                            },
                             quoted: true,
                             kind: crate::syntax::ast::PartKind::Lit(index.into()),
                         }],
@@ -254,7 +342,10 @@ impl Evaluator<'_> {
                 }
                 if let Ok(number) = name.parse::<usize>() {
                     let words = world.positional();
-                    return number.checked_sub(1).and_then(|i| words.get(i)).map(|w| w.value.clone());
+                    return number
+                        .checked_sub(1)
+                        .and_then(|i| words.get(i))
+                        .map(|w| w.value.clone());
                 }
                 self.lookup(world, &name, at)
             }
@@ -269,7 +360,11 @@ impl Evaluator<'_> {
             return match key.known() {
                 Some(key) => items.get(&*key).map(|w| w.value.clone()),
                 None => {
-                    let all = items.values().map(|w| w.value.clone()).chain([Value::empty()]).collect();
+                    let all = items
+                        .values()
+                        .map(|w| w.value.clone())
+                        .chain([Value::empty()])
+                        .collect();
                     Some(choice(&format!("{name}[{}]", key.display()), all, Why::Transform, at))
                 }
             };
@@ -282,7 +377,13 @@ impl Evaluator<'_> {
             };
         }
         if matches!(&**name, "PIPESTATUS" | "BASH_VERSINFO") && world.vars.get(name).is_none() {
-            let unknown = self.fresh(Why::Status, format!("${{{name}[…]}}"), at, BTreeSet::new(), Shape::Number);
+            let unknown = self.fresh(
+                Why::Status,
+                format!("${{{name}[…]}}"),
+                at,
+                BTreeSet::new(),
+                Shape::Number,
+            );
             return Some(Value::unknown(unknown, at));
         }
         match world.vars.get(name).map(|v| v.value.clone()) {
@@ -295,7 +396,8 @@ impl Evaluator<'_> {
                         items.iter().find(|(i, _)| *i == n).map(|(_, w)| w.value.clone())
                     }
                     number => {
-                        let mut from: BTreeSet<Arc<str>> = items.iter().flat_map(|(_, w)| w.value.depends_on()).collect();
+                        let mut from: BTreeSet<Arc<str>> =
+                            items.iter().flat_map(|(_, w)| w.value.depends_on()).collect();
                         if let Num::Unknown(more) = number {
                             from.extend(more);
                         }
@@ -314,7 +416,12 @@ impl Evaluator<'_> {
     }
 
     /// For an unquoted `${x:-words}` or `${x:+words}` whose word is what it gives: that word.
-    pub(super) fn conditional_word<'p>(&mut self, world: &mut World, param: &'p Param, at: Span) -> Option<&'p WordNode> {
+    pub(super) fn conditional_word<'p>(
+        &mut self,
+        world: &mut World,
+        param: &'p Param,
+        at: Span,
+    ) -> Option<&'p WordNode> {
         let (colon, word, when_set) = match &param.op {
             ParamOp::Default(colon, word) => (*colon, word, false),
             ParamOp::Alternative(colon, word) => (*colon, word, true),
@@ -339,9 +446,10 @@ impl Evaluator<'_> {
         }
         let base = self.base(world, param, at);
         let (colon, word) = match &param.op {
-            ParamOp::Default(colon, word) | ParamOp::Alternative(colon, word) | ParamOp::Assign(colon, word) | ParamOp::Error(colon, word) => {
-                (*colon, word)
-            }
+            ParamOp::Default(colon, word)
+            | ParamOp::Alternative(colon, word)
+            | ParamOp::Assign(colon, word)
+            | ParamOp::Error(colon, word) => (*colon, word),
             _ => {
                 let value = base.unwrap_or_default();
                 return self.operate(world, value, param, at);
@@ -385,9 +493,12 @@ impl Evaluator<'_> {
 
     /// One of several values, depending on an unknown.
     fn either(&mut self, param: &Param, values: Vec<Value>, from: BTreeSet<Arc<str>>, at: Span) -> Value {
-        let filled = values.iter().skip(1).all(|v| v.emptiness() == Some(false)) && matches!(param.op, ParamOp::Default(true, _) | ParamOp::Assign(true, _));
+        let filled = values.iter().skip(1).all(|v| v.emptiness() == Some(false))
+            && matches!(param.op, ParamOp::Default(true, _) | ParamOp::Assign(true, _));
         let value = choice(&param.text, values, Why::Default, at);
-        let Some(unknown) = value.single_unknown() else { return value };
+        let Some(unknown) = value.single_unknown() else {
+            return value;
+        };
         let mut unknown = (**unknown).clone();
         unknown.name = param.text.clone();
         unknown.depends_on.extend(from);
@@ -415,14 +526,26 @@ impl Evaluator<'_> {
             };
             if items.iter().any(|w| w.splits) {
                 let from = items.iter().flat_map(|w| w.value.depends_on()).collect();
-                return Value::unknown(self.fresh(Why::Transform, param.text.clone(), at, from, Shape::Number), at);
+                return Value::unknown(
+                    self.fresh(Why::Transform, param.text.clone(), at, from, Shape::Number),
+                    at,
+                );
             }
             return Value::text(items.len().to_string(), at);
         }
         let value = self.base(world, param, at).unwrap_or_default();
         match value.known() {
             Some(text) => Value::text(text.chars().count().to_string(), at),
-            None => Value::unknown(self.fresh(Why::Transform, param.text.clone(), at, value.depends_on(), Shape::Number), at),
+            None => Value::unknown(
+                self.fresh(
+                    Why::Transform,
+                    param.text.clone(),
+                    at,
+                    value.depends_on(),
+                    Shape::Number,
+                ),
+                at,
+            ),
         }
     }
 
@@ -448,7 +571,11 @@ impl Evaluator<'_> {
                 substring(&value, &first, count.as_ref())
             }
             ParamOp::Case(upper, all, word) => {
-                let pattern = if word.parts.is_empty() { None } else { Some(self.pattern(world, word)) };
+                let pattern = if word.parts.is_empty() {
+                    None
+                } else {
+                    Some(self.pattern(world, word))
+                };
                 change_case(&value, *upper, *all, pattern.as_ref())
             }
             ParamOp::Transform(letter) => match (letter, value.known()) {
@@ -479,7 +606,11 @@ impl Evaluator<'_> {
 
     pub(super) fn arith(&mut self, world: &mut World, text: &Value, at: Span) -> Num {
         self.steps += 1;
-        let mut names = Names { evaluator: self, world, at };
+        let mut names = Names {
+            evaluator: self,
+            world,
+            at,
+        };
         match arith::eval(text, &mut names) {
             Ok(number) => number,
             Err(message) => {
@@ -500,7 +631,9 @@ impl Evaluator<'_> {
     }
 
     pub(super) fn unknown_number(&self, name: Arc<str>, from: BTreeSet<Arc<str>>, at: Span) -> Value {
-        let id = self.fresh(Why::Arithmetic, name.clone(), at, BTreeSet::new(), Shape::Number).id;
+        let id = self
+            .fresh(Why::Arithmetic, name.clone(), at, BTreeSet::new(), Shape::Number)
+            .id;
         Value::unknown(Arc::new(arith::unknown_number(id, name, from)), at)
     }
 }
@@ -518,21 +651,28 @@ impl arith::Vars for Names<'_, '_, '_> {
             return self.evaluator.lookup(self.world, name, self.at).unwrap_or_default();
         };
         match (self.world.vars.get(name).map(|v| &v.value), index) {
-            (Some(VarValue::Indexed(items)), Num::Known(n)) if items.iter().all(|(_, w)| !w.splits) => {
-                items.iter().find(|(i, _)| i == n).map(|(_, w)| w.value.clone()).unwrap_or_default()
-            }
-            (Some(VarValue::Assoc(items)), Num::Known(n)) => {
-                items.get(n.to_string().as_str()).map(|w| w.value.clone()).unwrap_or_default()
-            }
+            (Some(VarValue::Indexed(items)), Num::Known(n)) if items.iter().all(|(_, w)| !w.splits) => items
+                .iter()
+                .find(|(i, _)| i == n)
+                .map(|(_, w)| w.value.clone())
+                .unwrap_or_default(),
+            (Some(VarValue::Assoc(items)), Num::Known(n)) => items
+                .get(n.to_string().as_str())
+                .map(|w| w.value.clone())
+                .unwrap_or_default(),
             (None | Some(VarValue::Unset), _) => Value::empty(),
-            _ => self.evaluator.unknown_number(format!("{name}[…]").into(), BTreeSet::new(), self.at),
+            _ => self
+                .evaluator
+                .unknown_number(format!("{name}[…]").into(), BTreeSet::new(), self.at),
         }
     }
 
     fn set(&mut self, name: &str, index: Option<&Num>, value: &Num) {
         let value = match value {
             Num::Known(n) => Value::text(n.to_string(), self.at),
-            Num::Unknown(from) => self.evaluator.unknown_number(format!("${name}").into(), from.clone(), self.at),
+            Num::Unknown(from) => self
+                .evaluator
+                .unknown_number(format!("${name}").into(), from.clone(), self.at),
         };
         let name: Arc<str> = name.into();
         match index {
@@ -540,9 +680,21 @@ impl arith::Vars for Names<'_, '_, '_> {
             Some(Num::Known(n)) => self.evaluator.assign_index(self.world, &name, *n, value, self.at),
             Some(Num::Unknown(from)) => {
                 let from = from.clone();
-                let unknown = self.evaluator.unknown_value(Why::Transform, format!("${{{name}[@]}}"), self.at, from);
-                let word = Word { value: unknown, span: self.at, splits: true, globs: false };
-                let var = Var { value: VarValue::Indexed(vec![(0, word)]), exported: false, readonly: false, integer: false };
+                let unknown = self
+                    .evaluator
+                    .unknown_value(Why::Transform, format!("${{{name}[@]}}"), self.at, from);
+                let word = Word {
+                    value: unknown,
+                    span: self.at,
+                    splits: true,
+                    globs: false,
+                };
+                let var = Var {
+                    value: VarValue::Indexed(vec![(0, word)]),
+                    exported: false,
+                    readonly: false,
+                    integer: false,
+                };
                 self.world.vars.insert(name, Arc::new(var));
             }
         }
@@ -556,4 +708,3 @@ fn maybe_set(value: &Value) -> Option<bool> {
         _ => Some(true),
     }
 }
-

@@ -98,8 +98,18 @@ mod tests {
             assert_eq!(normal(path), expected);
         }
         // As the programs print them.
-        for (path, dir, base) in [("a/b/c.sh", "a/b", "c.sh"), ("c.sh", ".", "c.sh"), ("/c", "/", "c"), ("a/b/", "a", "b"), ("/", "/", "/")] {
-            assert_eq!((dirname(path).as_str(), basename(path, "").as_str()), (dir, base), "{path}");
+        for (path, dir, base) in [
+            ("a/b/c.sh", "a/b", "c.sh"),
+            ("c.sh", ".", "c.sh"),
+            ("/c", "/", "c"),
+            ("a/b/", "a", "b"),
+            ("/", "/", "/"),
+        ] {
+            assert_eq!(
+                (dirname(path).as_str(), basename(path, "").as_str()),
+                (dir, base),
+                "{path}"
+            );
         }
         assert_eq!(basename("a/b.sh", ".sh"), "b");
         let roots = vec!["/workspace".to_string()];

@@ -17,7 +17,9 @@ impl Evaluator<'_> {
     pub(super) fn echo(&mut self, world: &mut World, words: &[Word], at: Span) {
         let (mut newline, mut escapes, mut start) = (true, false, 0);
         while let Some(text) = words.get(start).and_then(|w| w.value.known()) {
-            let flags = text.strip_prefix('-').filter(|f| !f.is_empty() && f.chars().all(|c| "neE".contains(c)));
+            let flags = text
+                .strip_prefix('-')
+                .filter(|f| !f.is_empty() && f.chars().all(|c| "neE".contains(c)));
             let Some(flags) = flags else { break };
             for flag in flags.chars() {
                 match flag {
@@ -52,7 +54,11 @@ impl Evaluator<'_> {
     /// The text that `printf format arguments…` gives.
     pub(super) fn printf(&mut self, format: &Value, arguments: &[Word], at: Span) -> Value {
         let Some(known) = format.known() else {
-            let from = arguments.iter().flat_map(|w| w.value.depends_on()).chain(format.depends_on()).collect();
+            let from = arguments
+                .iter()
+                .flat_map(|w| w.value.depends_on())
+                .chain(format.depends_on())
+                .collect();
             return self.unknown_value(Why::Transform, "printf of an unknown format", at, from);
         };
         let items = items(&known);
@@ -68,7 +74,11 @@ impl Evaluator<'_> {
                     Item::Conversion(spec, letter) => {
                         let mut spec = spec.clone();
                         while spec.contains('*') {
-                            let width = rest.next().and_then(|w| w.value.known()).map(|t| t.into_owned()).unwrap_or_default();
+                            let width = rest
+                                .next()
+                                .and_then(|w| w.value.known())
+                                .map(|t| t.into_owned())
+                                .unwrap_or_default();
                             spec = spec.replacen('*', &width, 1);
                         }
                         let argument = rest.next();
@@ -102,7 +112,11 @@ impl Evaluator<'_> {
             }
             (_, None) => {
                 // A formatted number is a number; a padded text is just text.
-                let shape = if matches!(letter, 'd' | 'i' | 'u' | 'f' | 'F') { Shape::Number } else { Shape::Any };
+                let shape = if matches!(letter, 'd' | 'i' | 'u' | 'f' | 'F') {
+                    Shape::Number
+                } else {
+                    Shape::Any
+                };
                 let name = format!("printf %{spec}{letter} of {}", super::flow::short(&value.display()));
                 let unknown = self.fresh(Why::Transform, name, at, value.depends_on(), shape);
                 out.push_unknown(unknown, place);
@@ -112,7 +126,11 @@ impl Evaluator<'_> {
                 match formatted(spec, letter, &text) {
                     Some(text) => out.push_text(text.into(), source),
                     None => {
-                        self.note(Note::ShellError, at, format!("printf: `{}` for %{letter}", super::flow::short(&text)));
+                        self.note(
+                            Note::ShellError,
+                            at,
+                            format!("printf: `{}` for %{letter}", super::flow::short(&text)),
+                        );
                         out.push_text("0".into(), source);
                     }
                 }
@@ -240,14 +258,21 @@ pub(super) fn general(number: f64, precision: usize) -> String {
     let power: i32 = exponent.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
     if power < -4 || power >= precision as i32 {
         let mantissa = exponent.split_once('e').map_or("", |(m, _)| m);
-        let mantissa =
-            if mantissa.contains('.') { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
+        let mantissa = if mantissa.contains('.') {
+            mantissa.trim_end_matches('0').trim_end_matches('.')
+        } else {
+            mantissa
+        };
         let sign = if power < 0 { '-' } else { '+' };
         return format!("{mantissa}e{sign}{:02}", power.abs());
     }
     let decimals = (precision as i32 - 1 - power).max(0) as usize;
     let plain = format!("{number:.decimals$}");
-    if plain.contains('.') { plain.trim_end_matches('0').trim_end_matches('.').to_string() } else { plain }
+    if plain.contains('.') {
+        plain.trim_end_matches('0').trim_end_matches('.').to_string()
+    } else {
+        plain
+    }
 }
 
 fn integer(text: &str) -> Option<i64> {
@@ -298,7 +323,11 @@ mod tests {
             ("+", 'd', "5", "+5"),
             ("05", 'd', "-3", "-0003"),
         ] {
-            assert_eq!(formatted(spec, letter, text).as_deref(), Some(expected), "%{spec}{letter} {text}");
+            assert_eq!(
+                formatted(spec, letter, text).as_deref(),
+                Some(expected),
+                "%{spec}{letter} {text}"
+            );
         }
         assert_eq!(formatted("", 'd', "abc"), None);
     }

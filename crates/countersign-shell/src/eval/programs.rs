@@ -18,7 +18,10 @@ pub(super) struct Computed {
 
 impl Computed {
     pub(super) fn ok(output: Value) -> Option<Computed> {
-        Some(Computed { output, status: Status::Known(0) })
+        Some(Computed {
+            output,
+            status: Status::Known(0),
+        })
     }
 }
 
@@ -30,7 +33,11 @@ impl Evaluator<'_> {
         let inner: Vec<Word> = unwrapped.argv.to_vec();
         let mut assignments = call.assignments.clone();
         assignments.extend(unwrapped.assignments.iter().cloned());
-        let inner_name = inner.first().and_then(|w| w.value.known()).map(|n| n.into_owned()).unwrap_or_else(|| name.into());
+        let inner_name = inner
+            .first()
+            .and_then(|w| w.value.known())
+            .map(|n| n.into_owned())
+            .unwrap_or_else(|| name.into());
         let base = inner_name.rsplit('/').next().unwrap_or(&inner_name).to_string();
         if let Some((script, file, name, arguments)) = self.started_script(&mut world, &base, &inner) {
             self.record_invocation(&world, &call, CommandKind::Script);
@@ -128,7 +135,11 @@ impl Evaluator<'_> {
             let inside = paths::in_tree(&self.setup.roots, &key)?;
             let text = self.files.read(&inside)?;
             let first = text.lines().next().unwrap_or("");
-            let shell = if first.starts_with("#!") { first.contains("sh") } else { inside.ends_with(".sh") };
+            let shell = if first.starts_with("#!") {
+                first.contains("sh")
+            } else {
+                inside.ends_with(".sh")
+            };
             if !shell {
                 return None;
             }
@@ -167,7 +178,11 @@ impl Evaluator<'_> {
             let content = self.file_content(world, &word.value);
             if content.is_none() {
                 let shown = super::flow::short(&word.value.display());
-                self.note(Note::NotInTree, word.span, format!("{shown} is started but not in the tree"));
+                self.note(
+                    Note::NotInTree,
+                    word.span,
+                    format!("{shown} is started but not in the tree"),
+                );
             }
             let mut arguments = vec![word.clone()];
             arguments.extend(argv.get(index + 1..).unwrap_or_default().iter().cloned());
@@ -179,10 +194,19 @@ impl Evaluator<'_> {
         }
     }
 
-    fn child_text(&mut self, world: World, text: &Value, arguments: Vec<Word>, assignments: &[(Arc<str>, Word)], at: Span) -> Vec<World> {
+    fn child_text(
+        &mut self,
+        world: World,
+        text: &Value,
+        arguments: Vec<Word>,
+        assignments: &[(Arc<str>, Word)],
+        at: Span,
+    ) -> Vec<World> {
         let frames = world.frames.clone();
         // `bash -c text name arguments…`: the word after the text is `$0`.
-        let name: Arc<str> = arguments.first().map_or_else(|| "bash".into(), |w| w.value.display().into());
+        let name: Arc<str> = arguments
+            .first()
+            .map_or_else(|| "bash".into(), |w| w.value.display().into());
         let positional: Arc<Vec<Word>> = Arc::new(arguments.into_iter().skip(1).collect());
         self.subshell(vec![world], at, |e, worlds| {
             let mut after = Vec::new();
@@ -215,14 +239,26 @@ impl Evaluator<'_> {
     fn compute(&mut self, world: &mut World, base: &str, argv: &[Word], at: Span) -> Option<Computed> {
         let args = argv.get(1..)?;
         match base {
-            "true" => Some(Computed { output: Value::empty(), status: Status::Known(0) }),
-            "false" => Some(Computed { output: Value::empty(), status: Status::Known(1) }),
+            "true" => Some(Computed {
+                output: Value::empty(),
+                status: Status::Known(0),
+            }),
+            "false" => Some(Computed {
+                output: Value::empty(),
+                status: Status::Known(1),
+            }),
             "basename" | "dirname" => self.path_part(base, args, at),
             "realpath" | "readlink" => self.real_path(world, args, at),
             "seq" => self.seq(args, at),
             "expr" => self.expr(world, args, at),
             "mktemp" => {
-                let unknown = self.fresh(Why::Host, format!("$({})", self.words_as_text(argv).display()), at, BTreeSet::new(), Shape::NonEmpty);
+                let unknown = self.fresh(
+                    Why::Host,
+                    format!("$({})", self.words_as_text(argv).display()),
+                    at,
+                    BTreeSet::new(),
+                    Shape::NonEmpty,
+                );
                 let mut output = Value::unknown(unknown, at);
                 output.push_text("\n".into(), at);
                 Computed::ok(output)
@@ -233,8 +269,13 @@ impl Evaluator<'_> {
             }
             "tee" => {
                 let text = self.input_text(world, at);
-                let append = args.iter().any(|w| matches!(w.value.known().as_deref(), Some("-a" | "--append")));
-                for word in args.iter().filter(|w| !w.value.known().is_some_and(|t| t.starts_with('-'))) {
+                let append = args
+                    .iter()
+                    .any(|w| matches!(w.value.known().as_deref(), Some("-a" | "--append")));
+                for word in args
+                    .iter()
+                    .filter(|w| !w.value.known().is_some_and(|t| t.starts_with('-')))
+                {
                     let key = paths::key(&world.cwd, &word.value);
                     if key.starts_with("/dev/") {
                         continue;
@@ -253,7 +294,12 @@ impl Evaluator<'_> {
             }
             "env" | "printenv" if base == "printenv" && args.len() == 1 => {
                 let name = args[0].value.known()?;
-                let var = world.vars.get(&name).filter(|v| v.exported).and_then(|v| v.as_scalar()).cloned();
+                let var = world
+                    .vars
+                    .get(&name)
+                    .filter(|v| v.exported)
+                    .and_then(|v| v.as_scalar())
+                    .cloned();
                 match var {
                     Some(mut value) => {
                         value.push_text("\n".into(), at);
@@ -273,7 +319,10 @@ impl Evaluator<'_> {
     }
 
     fn path_part(&mut self, base: &str, args: &[Word], at: Span) -> Option<Computed> {
-        let args: Vec<&Word> = args.iter().filter(|w| w.value.known().as_deref() != Some("--")).collect();
+        let args: Vec<&Word> = args
+            .iter()
+            .filter(|w| w.value.known().as_deref() != Some("--"))
+            .collect();
         let first = args.first()?;
         if first.value.known().is_some_and(|t| t.starts_with('-')) {
             return None;
@@ -317,7 +366,9 @@ impl Evaluator<'_> {
 
     /// `realpath`, `readlink -f`: by text; links are not followed.
     fn real_path(&mut self, world: &World, args: &[Word], at: Span) -> Option<Computed> {
-        let path = args.iter().find(|w| !w.value.known().is_some_and(|t| t.starts_with('-')))?;
+        let path = args
+            .iter()
+            .find(|w| !w.value.known().is_some_and(|t| t.starts_with('-')))?;
         path.value.known()?;
         let key = paths::key(&world.cwd, &path.value);
         Computed::ok(Value::text(format!("{key}\n"), at))
@@ -360,7 +411,11 @@ impl Evaluator<'_> {
     }
 
     fn expr(&mut self, world: &mut World, args: &[Word], at: Span) -> Option<Computed> {
-        let plain = |w: &Word| w.value.known().is_some_and(|t| t.parse::<i64>().is_ok() || ["+", "-", "*", "/", "%", "(", ")"].contains(&&*t));
+        let plain = |w: &Word| {
+            w.value
+                .known()
+                .is_some_and(|t| t.parse::<i64>().is_ok() || ["+", "-", "*", "/", "%", "(", ")"].contains(&&*t))
+        };
         if !args.iter().all(plain) {
             return None;
         }
@@ -368,7 +423,10 @@ impl Evaluator<'_> {
         match self.arith(world, &text, at) {
             crate::arith::Num::Known(n) => {
                 let status = Status::Known(i32::from(n == 0));
-                Some(Computed { output: Value::text(format!("{n}\n"), at), status })
+                Some(Computed {
+                    output: Value::text(format!("{n}\n"), at),
+                    status,
+                })
             }
             crate::arith::Num::Unknown(_) => None,
         }
@@ -403,15 +461,21 @@ impl Evaluator<'_> {
 
     /// Files that the script wrote move with `mv`, `cp` and `rm`.
     fn move_files(&mut self, world: &mut World, base: &str, args: &[Word], at: Span) {
-        let words: Vec<&Word> =
-            args.iter().filter(|w| !w.value.known().is_some_and(|t| t.starts_with('-') && t.len() > 1)).collect();
+        let words: Vec<&Word> = args
+            .iter()
+            .filter(|w| !w.value.known().is_some_and(|t| t.starts_with('-') && t.len() > 1))
+            .collect();
         let keys: Vec<Arc<str>> = words.iter().map(|w| paths::key(&world.cwd, &w.value)).collect();
         match base {
             "rm" => {
                 for key in &keys {
                     let inside = format!("{key}/");
-                    let gone: Vec<Arc<str>> =
-                        world.files.iter().map(|(k, _)| k.clone()).filter(|k| k == key || k.starts_with(&inside)).collect();
+                    let gone: Vec<Arc<str>> = world
+                        .files
+                        .iter()
+                        .map(|(k, _)| k.clone())
+                        .filter(|k| k == key || k.starts_with(&inside))
+                        .collect();
                     for key in gone {
                         world.files.remove(&key);
                     }
@@ -425,7 +489,9 @@ impl Evaluator<'_> {
                 }
             }
             _ => {
-                let [sources @ .., target] = keys.as_slice() else { return };
+                let [sources @ .., target] = keys.as_slice() else {
+                    return;
+                };
                 let target_word = words[words.len() - 1];
                 for (source, word) in sources.iter().zip(&words) {
                     let content = match self.file_content(world, &word.value) {

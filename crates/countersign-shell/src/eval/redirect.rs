@@ -10,8 +10,10 @@ use crate::value::{Span, Value, Why};
 use crate::world::{Sink, Source, World, WrittenFile};
 
 pub(super) fn is_input(redir: &Redir) -> bool {
-    matches!(redir.op, RedirectOp::Read | RedirectOp::HereDoc | RedirectOp::HereString | RedirectOp::ReadWrite | RedirectOp::DupIn)
-        && redir.fd.unwrap_or(0) == 0
+    matches!(
+        redir.op,
+        RedirectOp::Read | RedirectOp::HereDoc | RedirectOp::HereString | RedirectOp::ReadWrite | RedirectOp::DupIn
+    ) && redir.fd.unwrap_or(0) == 0
 }
 
 impl Evaluator<'_> {
@@ -22,13 +24,24 @@ impl Evaluator<'_> {
             let at = self.span(redir.at);
             if redir.op == RedirectOp::HereDoc {
                 let script = self.script.clone();
-                let Some(doc) = redir.heredoc.and_then(|i| script.heredocs.get(i)) else { continue };
+                let Some(doc) = redir.heredoc.and_then(|i| script.heredocs.get(i)) else {
+                    continue;
+                };
                 let text = self.value(world, &doc.body);
                 let text = self.bounded(text, at);
                 world.input = Source::Lines(Arc::new(text.lines()), 0);
                 let name = redir.target.literal().unwrap_or_default();
-                let target = Word { value: Value::text(name, at), span: at, ..Word::default() };
-                out.push(Redirect { fd: redir.fd, op: redir.op, target, text: Some(text) });
+                let target = Word {
+                    value: Value::text(name, at),
+                    span: at,
+                    ..Word::default()
+                };
+                out.push(Redirect {
+                    fd: redir.fd,
+                    op: redir.op,
+                    target,
+                    text: Some(text),
+                });
                 continue;
             }
             if let [part] = redir.target.parts.as_slice()
@@ -41,21 +54,44 @@ impl Evaluator<'_> {
                 } else if !*input {
                     world.out = Sink::Drop;
                 }
-                let target = Word { value: Value::text(text.clone(), span), span, ..Word::default() };
-                out.push(Redirect { fd: redir.fd, op: redir.op, target, text: None });
+                let target = Word {
+                    value: Value::text(text.clone(), span),
+                    span,
+                    ..Word::default()
+                };
+                out.push(Redirect {
+                    fd: redir.fd,
+                    op: redir.op,
+                    target,
+                    text: None,
+                });
                 continue;
             }
             let value = self.value(world, &redir.target);
-            let target = Word { value, span: self.span(redir.target.at), ..Word::default() };
+            let target = Word {
+                value,
+                span: self.span(redir.target.at),
+                ..Word::default()
+            };
             if redir.op == RedirectOp::HereString {
                 let mut text = target.value.clone();
                 text.push_text("\n".into(), at);
                 world.input = Source::Lines(Arc::new(text.lines()), 0);
-                out.push(Redirect { fd: redir.fd, op: redir.op, target, text: Some(text) });
+                out.push(Redirect {
+                    fd: redir.fd,
+                    op: redir.op,
+                    target,
+                    text: Some(text),
+                });
                 continue;
             }
             self.apply(world, redir, &target, at);
-            out.push(Redirect { fd: redir.fd, op: redir.op, target, text: None });
+            out.push(Redirect {
+                fd: redir.fd,
+                op: redir.op,
+                target,
+                text: None,
+            });
         }
         out
     }
@@ -72,7 +108,11 @@ impl Evaluator<'_> {
                     };
                 }
             }
-            RedirectOp::Write | RedirectOp::Clobber | RedirectOp::Append | RedirectOp::WriteBoth | RedirectOp::AppendBoth => {
+            RedirectOp::Write
+            | RedirectOp::Clobber
+            | RedirectOp::Append
+            | RedirectOp::WriteBoth
+            | RedirectOp::AppendBoth => {
                 let append = matches!(redir.op, RedirectOp::Append | RedirectOp::AppendBoth);
                 let both = matches!(redir.op, RedirectOp::WriteBoth | RedirectOp::AppendBoth);
                 let descriptor = redir.fd.unwrap_or(1);
@@ -81,7 +121,12 @@ impl Evaluator<'_> {
                 }
                 let device = name.as_deref().is_some_and(|n| n.starts_with("/dev/"));
                 if !device {
-                    let empty = || Arc::new(WrittenFile { content: Value::empty(), at });
+                    let empty = || {
+                        Arc::new(WrittenFile {
+                            content: Value::empty(),
+                            at,
+                        })
+                    };
                     if !append {
                         world.files.insert(key.clone(), empty());
                     } else if world.files.get(&key).is_none() {
@@ -173,7 +218,9 @@ impl Evaluator<'_> {
 
     /// All that is left to read, when known.
     pub(super) fn read_all(&mut self, world: &mut World) -> Option<Value> {
-        let Source::Lines(lines, taken) = world.input.clone() else { return None };
+        let Source::Lines(lines, taken) = world.input.clone() else {
+            return None;
+        };
         let mut out = Value::empty();
         for line in lines.iter().skip(taken) {
             out.append(line);
@@ -186,6 +233,7 @@ impl Evaluator<'_> {
 
     /// The rest of the input, or an unknown that says so.
     pub(super) fn input_text(&mut self, world: &mut World, at: Span) -> Value {
-        self.read_all(world).unwrap_or_else(|| self.unknown_value(Why::Input, "standard input", at, Default::default()))
+        self.read_all(world)
+            .unwrap_or_else(|| self.unknown_value(Why::Input, "standard input", at, Default::default()))
     }
 }

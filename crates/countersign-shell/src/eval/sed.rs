@@ -13,7 +13,12 @@ use crate::world::{Status, World};
 
 /// One command of a sed script.
 enum Edit {
-    Substitute { regex: regex::Regex, with: String, global: bool, print: bool },
+    Substitute {
+        regex: regex::Regex,
+        with: String,
+        global: bool,
+        print: bool,
+    },
     Delete(Option<regex::Regex>),
     Print(Option<regex::Regex>),
     /// Line number: print or delete.
@@ -46,7 +51,10 @@ impl Evaluator<'_> {
                 _ => operands.push(word),
             }
         }
-        let script: Option<Vec<String>> = scripts.iter().map(|w| w.value.known().map(|t| t.into_owned())).collect();
+        let script: Option<Vec<String>> = scripts
+            .iter()
+            .map(|w| w.value.known().map(|t| t.into_owned()))
+            .collect();
         let edits = match script {
             Some(script) if !odd => parse(&script.join("\n"), extended),
             _ => None,
@@ -70,7 +78,10 @@ impl Evaluator<'_> {
         let input = if operands.is_empty() {
             self.input_text(world, at)
         } else {
-            let files: Option<Vec<String>> = operands.iter().map(|w| w.value.known().map(|t| t.into_owned())).collect();
+            let files: Option<Vec<String>> = operands
+                .iter()
+                .map(|w| w.value.known().map(|t| t.into_owned()))
+                .collect();
             match files {
                 Some(files) => self.filter_input(world, &files, at),
                 None => {
@@ -79,7 +90,9 @@ impl Evaluator<'_> {
                 }
             }
         };
-        let Some(edits) = edits else { return self.filtered_unknown("sed", words, &input, at) };
+        let Some(edits) = edits else {
+            return self.filtered_unknown("sed", words, &input, at);
+        };
         if let Some(text) = input.known() {
             let place = input.pieces().first().map_or(at, |p| p.at);
             return Computed::ok(Value::text(run(&edits, &text, quiet), place));
@@ -126,9 +139,15 @@ impl Evaluator<'_> {
         };
         let body = program.trim();
         if let Some(begin) = body.strip_prefix("BEGIN") {
-            let code = begin.trim().strip_prefix('{').and_then(|c| c.trim_end().strip_suffix('}'));
+            let code = begin
+                .trim()
+                .strip_prefix('{')
+                .and_then(|c| c.trim_end().strip_suffix('}'));
             if let Some((text, status)) = code.and_then(|c| Awk::new(c, variables, &[]).run()) {
-                return Some(Computed { output: Value::text(text, at), status: Status::Known(status) });
+                return Some(Computed {
+                    output: Value::text(text, at),
+                    status: Status::Known(status),
+                });
             }
             return self.filtered_unknown("awk", words, &Value::empty(), at);
         }
@@ -178,7 +197,12 @@ fn parse(script: &str, extended: bool) -> Option<Vec<Edit>> {
             }
             let regex = regex_of(&pattern, flags.contains(['i', 'I']))?;
             let (global, print) = (flags.contains('g'), flags.contains('p'));
-            edits.push(Edit::Substitute { regex, with: replacement(&with)?, global, print });
+            edits.push(Edit::Substitute {
+                regex,
+                with: replacement(&with)?,
+                global,
+                print,
+            });
             rest = &after[flags_end..];
         } else if let Some(after) = rest.strip_prefix('/') {
             let (pattern, after) = delimited(after, '/')?;
@@ -273,8 +297,17 @@ fn run(edits: &[Edit], text: &str, quiet: bool) -> String {
         let mut prints = 0;
         for edit in edits {
             match edit {
-                Edit::Substitute { regex, with, global, print } => {
-                    let changed = if *global { regex.replace_all(&line, with.as_str()) } else { regex.replace(&line, with.as_str()) };
+                Edit::Substitute {
+                    regex,
+                    with,
+                    global,
+                    print,
+                } => {
+                    let changed = if *global {
+                        regex.replace_all(&line, with.as_str())
+                    } else {
+                        regex.replace(&line, with.as_str())
+                    };
                     let matched = regex.is_match(&line);
                     line = changed.into_owned();
                     prints += usize::from(*print && matched);
@@ -315,7 +348,9 @@ impl Cell {
             Cell::Number(n) => *n,
             Cell::Text(text) => {
                 let text = text.trim_start();
-                let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E'))).unwrap_or(text.len());
+                let end = text
+                    .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E')))
+                    .unwrap_or(text.len());
                 text[..end].parse().unwrap_or(0.0)
             }
         }
@@ -347,7 +382,12 @@ struct Awk<'c> {
 
 impl<'c> Awk<'c> {
     fn new(code: &'c str, variables: BTreeMap<String, Cell>, fields: &[&str]) -> Awk<'c> {
-        Awk { rest: code, variables, fields: fields.iter().map(|f| f.to_string()).collect(), depth: 0 }
+        Awk {
+            rest: code,
+            variables,
+            fields: fields.iter().map(|f| f.to_string()).collect(),
+            depth: 0,
+        }
     }
 
     fn run(mut self) -> Option<(String, i32)> {
@@ -450,7 +490,10 @@ impl<'c> Awk<'c> {
 
     fn name(&mut self) -> Option<String> {
         self.blanks();
-        let end = self.rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(self.rest.len());
+        let end = self
+            .rest
+            .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .unwrap_or(self.rest.len());
         let (name, rest) = self.rest.split_at(end);
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
             return None;
@@ -583,8 +626,8 @@ impl<'c> Awk<'c> {
         }
         if let Some(after) = self.rest.strip_prefix('$') {
             let digits = after.bytes().take_while(u8::is_ascii_digit).count();
-            let index: usize = if after.starts_with("NF") {
-                self.rest = &after[2..];
+            let index: usize = if let Some(rest) = after.strip_prefix("NF") {
+                self.rest = rest;
                 self.fields.len().saturating_sub(1)
             } else {
                 self.rest = &after[digits..];
@@ -609,7 +652,11 @@ impl<'c> Awk<'c> {
             self.rest = &after[end + 1..];
             return Some(Cell::Text(crate::text::unescape(&after[..end], true).0));
         }
-        let digits = self.rest.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
+        let digits = self
+            .rest
+            .bytes()
+            .take_while(|b| b.is_ascii_digit() || *b == b'.')
+            .count();
         if digits > 0 {
             let number = self.rest[..digits].parse().ok()?;
             self.rest = &self.rest[digits..];

@@ -48,7 +48,11 @@ impl Evaluator<'_> {
             && matches!(name.as_str(), "export" | "local" | "declare" | "typeset" | "readonly")
         {
             // These take their arguments from the tree: an assignment is not split, an array is an array.
-            let word = Word { value: Value::text(name.as_str(), at), span: at, ..Word::default() };
+            let word = Word {
+                value: Value::text(name.as_str(), at),
+                span: at,
+                ..Word::default()
+            };
             let invocation = Invocation {
                 argv: vec![word],
                 assignments: Vec::new(),
@@ -86,7 +90,14 @@ impl Evaluator<'_> {
         }
         let saved = (world.out.clone(), world.input.clone(), world.err_to_out);
         let redirects = self.redirect(&mut world, &simple.redirs);
-        let invocation = Invocation { argv, assignments, redirects, simple, at, end_line: stmt.end_line };
+        let invocation = Invocation {
+            argv,
+            assignments,
+            redirects,
+            simple,
+            at,
+            end_line: stmt.end_line,
+        };
         let keeps = invocation.arg(0).as_deref() == Some("exec") && invocation.argv.len() == 1;
         let input_changed = simple.redirs.iter().any(super::redirect::is_input);
         let mut after = self.invoke(world, invocation);
@@ -105,7 +116,12 @@ impl Evaluator<'_> {
     /// Run what the words name.
     pub(super) fn invoke(&mut self, mut world: World, invocation: Invocation<'_>) -> Vec<World> {
         let at = invocation.at;
-        let Some(name) = invocation.argv.first().and_then(|w| w.value.known()).map(|n| n.into_owned()) else {
+        let Some(name) = invocation
+            .argv
+            .first()
+            .and_then(|w| w.value.known())
+            .map(|n| n.into_owned())
+        else {
             // The program itself is not known.
             let from = invocation.argv[0].value.depends_on();
             let shown = super::flow::short(&invocation.argv[0].value.display());
@@ -161,8 +177,12 @@ impl Evaluator<'_> {
             }
             _ => None,
         };
-        let in_function =
-            world.frames.iter().rev().find(|f| f.kind != FrameKind::Source).filter(|f| f.kind == FrameKind::Function);
+        let in_function = world
+            .frames
+            .iter()
+            .rev()
+            .find(|f| f.kind != FrameKind::Source)
+            .filter(|f| f.kind == FrameKind::Function);
         let command = Command {
             argv: invocation.argv.clone(),
             assignments: invocation.assignments.clone(),
@@ -183,7 +203,13 @@ impl Evaluator<'_> {
         self.record(command);
     }
 
-    fn enter_call(&mut self, name: &Arc<str>, at: Span, script: &Arc<Script>, file: u32) -> (Arc<Script>, u32, Arc<Vec<Call>>) {
+    fn enter_call(
+        &mut self,
+        name: &Arc<str>,
+        at: Span,
+        script: &Arc<Script>,
+        file: u32,
+    ) -> (Arc<Script>, u32, Arc<Vec<Call>>) {
         let saved = (self.script.clone(), self.file, self.calls.clone());
         let mut calls = (*self.calls).clone();
         calls.push(Call { name: name.clone(), at });
@@ -202,11 +228,27 @@ impl Evaluator<'_> {
     /// Call a function.
     fn call(&mut self, mut world: World, function: &Arc<Function>, invocation: Invocation<'_>) -> Vec<World> {
         let at = invocation.at;
-        let active = world.frames.iter().filter(|f| f.kind == FrameKind::Function && f.name == function.name).count();
+        let active = world
+            .frames
+            .iter()
+            .filter(|f| f.kind == FrameKind::Function && f.name == function.name)
+            .count();
         if active >= self.limits.recursion || self.calls_open >= self.limits.call_depth {
-            self.note(Note::Bound, at, format!("function {} calls itself or nests too deeply; not followed", function.name));
+            self.note(
+                Note::Bound,
+                at,
+                format!(
+                    "function {} calls itself or nests too deeply; not followed",
+                    function.name
+                ),
+            );
             if matches!(world.out, crate::world::Sink::Collect | crate::world::Sink::File(_)) {
-                let text = self.unknown_value(Why::Limit, format!("output of {}", function.name), at, Default::default());
+                let text = self.unknown_value(
+                    Why::Limit,
+                    format!("output of {}", function.name),
+                    at,
+                    Default::default(),
+                );
                 self.emit(&mut world, &text, at);
             }
             world.status = self.unknown_status(&format!("{} succeeds", function.name), at, Default::default());
@@ -254,8 +296,11 @@ impl Evaluator<'_> {
         match self.tree_script(&world, &path.value) {
             Some((script, file)) => {
                 let arguments = &invocation.argv[2..];
-                let positional =
-                    if arguments.is_empty() { world.positional() } else { Arc::new(arguments.to_vec()) };
+                let positional = if arguments.is_empty() {
+                    world.positional()
+                } else {
+                    Arc::new(arguments.to_vec())
+                };
                 let name: Arc<str> = path.value.display().into();
                 let frame = Frame {
                     kind: FrameKind::Source,
@@ -267,7 +312,12 @@ impl Evaluator<'_> {
                     called_at: at,
                 };
                 if self.calls_open >= self.limits.call_depth
-                    || world.frames.iter().filter(|f| f.file == file && f.kind == FrameKind::Source).count() >= self.limits.recursion
+                    || world
+                        .frames
+                        .iter()
+                        .filter(|f| f.file == file && f.kind == FrameKind::Source)
+                        .count()
+                        >= self.limits.recursion
                 {
                     self.note(Note::Bound, at, format!("{name} is sourced too deeply; not followed"));
                     return self.foreign(vec![world], &name, at);
@@ -329,7 +379,11 @@ impl Evaluator<'_> {
         let inside = paths::in_tree(&self.setup.roots, &key)?;
         let text = self.files.read(&inside)?;
         if self.out.files.len() >= self.limits.files && !self.out.files.iter().any(|f| **f == *inside) {
-            self.note(Note::Bound, Span::NOWHERE, format!("more than {} scripts", self.limits.files));
+            self.note(
+                Note::Bound,
+                Span::NOWHERE,
+                format!("more than {} scripts", self.limits.files),
+            );
             return None;
         }
         let script = self.cache.script(&inside, &text);
@@ -349,7 +403,12 @@ impl Evaluator<'_> {
         at: Span,
     ) -> Vec<World> {
         if self.calls_open >= self.limits.call_depth
-            || world.frames.iter().filter(|f| f.file == file && f.kind == FrameKind::Script).count() >= self.limits.recursion
+            || world
+                .frames
+                .iter()
+                .filter(|f| f.file == file && f.kind == FrameKind::Script)
+                .count()
+                >= self.limits.recursion
         {
             self.note(Note::Bound, at, format!("{name} is started too deeply; not followed"));
             let status = self.unknown_status(&format!("{name} succeeds"), at, Default::default());
@@ -396,7 +455,10 @@ impl Evaluator<'_> {
     /// its words.
     pub(super) fn eval_text(&mut self, world: World, text: &Value, at: Span) -> Vec<World> {
         if text.is_empty() {
-            return vec![World { status: Status::Known(0), ..world }];
+            return vec![World {
+                status: Status::Known(0),
+                ..world
+            }];
         }
         let mut holes: Vec<Value> = Vec::new();
         let mut rendered = String::new();
@@ -409,19 +471,32 @@ impl Evaluator<'_> {
                     rendered.push_str(&known.replace(crate::syntax::HOLE, "?"));
                 }
                 PieceKind::Unknown(unknown) => {
-                    rendered.push_str(&format!("{}{}{}", crate::syntax::HOLE, holes.len(), crate::syntax::HOLE_END));
+                    rendered.push_str(&format!(
+                        "{}{}{}",
+                        crate::syntax::HOLE,
+                        holes.len(),
+                        crate::syntax::HOLE_END
+                    ));
                     holes.push(Value::unknown(unknown.clone(), piece.at));
                 }
             }
         }
         if !any_text {
             let shown = super::flow::short(&text.display());
-            self.note(Note::ForeignCode, at, format!("text that is not known is evaluated: {shown}"));
+            self.note(
+                Note::ForeignCode,
+                at,
+                format!("text that is not known is evaluated: {shown}"),
+            );
             return self.foreign(vec![world], &format!("eval of {shown}"), at);
         }
         if !holes.is_empty() {
             let shown = super::flow::short(&text.display());
-            self.note(Note::ForeignCode, at, format!("text that is partly unknown is evaluated: {shown}"));
+            self.note(
+                Note::ForeignCode,
+                at,
+                format!("text that is partly unknown is evaluated: {shown}"),
+            );
         }
         let known_at = text.pieces().iter().map(|p| p.at).find(|a| a.line > 0).unwrap_or(at);
         if self.calls_open >= self.limits.call_depth || self.depth + 8 >= super::MAX_DEPTH {
@@ -432,12 +507,23 @@ impl Evaluator<'_> {
         self.steps += rendered.len() / 16;
         // Words are placed where the text was written when it starts in this file, else at the `eval`.
         let place = if known_at.file == self.file { known_at } else { at };
-        let start = crate::syntax::Pos { line: place.line.max(1), col: place.col.max(1) };
+        let start = crate::syntax::Pos {
+            line: place.line.max(1),
+            col: place.col.max(1),
+        };
         let path = self.script.path.clone();
         let script = Arc::new(Script::parse_with(&path, &rendered, &self.limits, start, holes));
         for issue in script.issues() {
-            let span = Span { file: self.file, line: issue.at.line, col: issue.at.col };
-            self.note(Note::Syntax(issue.kind), span, format!("in evaluated text: {}", issue.message));
+            let span = Span {
+                file: self.file,
+                line: issue.at.line,
+                col: issue.at.col,
+            };
+            self.note(
+                Note::Syntax(issue.kind),
+                span,
+                format!("in evaluated text: {}", issue.message),
+            );
         }
         let saved = std::mem::replace(&mut self.script, script.clone());
         self.calls_open += 1;

@@ -39,7 +39,12 @@ fn split(word: &Word) -> Option<Vec<Word>> {
     let mut chars: Vec<(Place, u8)> = Vec::new();
     for (index, part) in word.parts.iter().enumerate() {
         if let Some(text) = unquoted(part) {
-            chars.extend(text.bytes().enumerate().filter(|(_, b)| b"{},.".contains(b)).map(|(i, b)| ((index, i), b)));
+            chars.extend(
+                text.bytes()
+                    .enumerate()
+                    .filter(|(_, b)| b"{},.".contains(b))
+                    .map(|(i, b)| ((index, i), b)),
+            );
         }
     }
     let mut from = 0;
@@ -78,9 +83,24 @@ fn split_at(word: &Word, chars: &[(Place, u8)], open: usize) -> Option<Vec<Word>
     let tail = slice(word, after(close_place), (word.parts.len(), 0));
     let middles: Vec<Vec<Part>> = if commas.is_empty() {
         let inside = slice(word, after(open_place), close_place);
-        let [Part { kind: PartKind::Lit(text), at, .. }] = inside.as_slice() else { return None };
+        let [
+            Part {
+                kind: PartKind::Lit(text),
+                at,
+                ..
+            },
+        ] = inside.as_slice()
+        else {
+            return None;
+        };
         let numbers = sequence(text)?;
-        let lit = |text: String| vec![Part { at: *at, quoted: false, kind: PartKind::Lit(text.into()) }];
+        let lit = |text: String| {
+            vec![Part {
+                at: *at,
+                quoted: false,
+                kind: PartKind::Lit(text.into()),
+            }]
+        };
         numbers.into_iter().map(lit).collect()
     } else {
         let mut bounds = vec![after(open_place)];
@@ -93,7 +113,10 @@ fn split_at(word: &Word, chars: &[(Place, u8)], open: usize) -> Option<Vec<Word>
         middles.push(slice(word, bounds[bounds.len() - 1], close_place));
         middles
     };
-    let build = |middle: Vec<Part>| Word { at: word.at, parts: [head.clone(), middle, tail.clone()].concat() };
+    let build = |middle: Vec<Part>| Word {
+        at: word.at,
+        parts: [head.clone(), middle, tail.clone()].concat(),
+    };
     Some(middles.into_iter().map(build).collect())
 }
 
@@ -112,7 +135,11 @@ fn slice(word: &Word, from: Place, to: Place) -> Vec<Part> {
                 if !piece.is_empty() || (part.quoted && text.is_empty()) {
                     let mut at = part.at;
                     at.col += start as u32;
-                    out.push(Part { at, quoted: part.quoted, kind: PartKind::Lit(piece.into()) });
+                    out.push(Part {
+                        at,
+                        quoted: part.quoted,
+                        kind: PartKind::Lit(piece.into()),
+                    });
                 }
             }
             _ => out.push(part.clone()),
@@ -134,14 +161,21 @@ fn sequence(text: &str) -> Option<Vec<String>> {
         if count > MAX_WORDS as u64 {
             return None;
         }
-        let width = if [first, last].iter().any(|t| t.trim_start_matches('-').starts_with('0') && t.len() > 1) {
+        let width = if [first, last]
+            .iter()
+            .any(|t| t.trim_start_matches('-').starts_with('0') && t.len() > 1)
+        {
             first.len().max(last.len())
         } else {
             0
         };
         let number = |i: u64| {
             let offset = i.checked_mul(step).and_then(|o| i64::try_from(o).ok()).unwrap_or(0);
-            let n = if a <= b { a.saturating_add(offset) } else { a.saturating_sub(offset) };
+            let n = if a <= b {
+                a.saturating_add(offset)
+            } else {
+                a.saturating_sub(offset)
+            };
             format!("{n:0width$}")
         };
         return Some((0..count).map(number).collect());

@@ -33,7 +33,9 @@ impl Parser<'_> {
                 end_line = self.here().line;
                 continue;
             }
-            let Some(words) = self.words(Context::Command) else { break };
+            let Some(words) = self.words(Context::Command) else {
+                break;
+            };
             for word in words {
                 if simple.words.is_empty() {
                     let name = word.literal().filter(|_| !word.any_quoted());
@@ -60,7 +62,12 @@ impl Parser<'_> {
         if self.pos == start || (simple.assigns.is_empty() && simple.words.is_empty() && simple.redirs.is_empty()) {
             return None;
         }
-        Some(Stmt { at, end_line, kind: StmtKind::Simple(simple), background: false })
+        Some(Stmt {
+            at,
+            end_line,
+            kind: StmtKind::Simple(simple),
+            background: false,
+        })
     }
 
     fn eat_function_brackets(&mut self) -> bool {
@@ -116,9 +123,18 @@ impl Parser<'_> {
             self.pos += 1;
             AssignValue::Array(self.array_items(at))
         } else {
-            AssignValue::Scalar(self.word(Context::Assignment).unwrap_or(Word { at: self.here(), parts: Vec::new() }))
+            AssignValue::Scalar(self.word(Context::Assignment).unwrap_or(Word {
+                at: self.here(),
+                parts: Vec::new(),
+            }))
         };
-        Some(Assign { at, name, index, append, value })
+        Some(Assign {
+            at,
+            name,
+            index,
+            append,
+            value,
+        })
     }
 
     /// Byte of the `]` that closes a subscript in front of `=` or `+=`, on the same line.
@@ -165,13 +181,20 @@ impl Parser<'_> {
                 self.pos = close + 1;
                 self.eat("+");
                 self.eat("=");
-                let value = self.word(Context::Assignment).unwrap_or(Word { at: self.here(), parts: Vec::new() });
+                let value = self.word(Context::Assignment).unwrap_or(Word {
+                    at: self.here(),
+                    parts: Vec::new(),
+                });
                 items.push(ArrayItem { key: Some(key), value });
             } else if let Some(words) = self.words(Context::Command) {
                 items.extend(words.into_iter().map(|value| ArrayItem { key: None, value }));
             }
             if items.len() > self.limits.words {
-                self.issue(IssueKind::TooLarge, at, format!("an array of more than {} words", self.limits.words));
+                self.issue(
+                    IssueKind::TooLarge,
+                    at,
+                    format!("an array of more than {} words", self.limits.words),
+                );
                 self.fatal = true;
                 break;
             }
@@ -239,10 +262,21 @@ impl Parser<'_> {
             let index = self.heredocs.len();
             self.heredocs.push(None);
             let delimiter = self.delimiter(&target);
-            self.pending.push(PendingHereDoc { index, delimiter, quoted: target.any_quoted(), strip_tabs });
+            self.pending.push(PendingHereDoc {
+                index,
+                delimiter,
+                quoted: target.any_quoted(),
+                strip_tabs,
+            });
             heredoc = Some(index);
         }
-        Some(Redir { at, fd, op, target, heredoc })
+        Some(Redir {
+            at,
+            fd,
+            op,
+            target,
+            heredoc,
+        })
     }
 
     fn delimiter(&self, target: &Word) -> String {
@@ -283,7 +317,10 @@ impl Parser<'_> {
             let body_end = body_end.max(first.min(self.bytes.len()));
             let first = first.min(self.bytes.len());
             let raw: String = if doc.strip_tabs {
-                self.text[first..body_end].split_inclusive('\n').map(|l| l.trim_start_matches('\t')).collect()
+                self.text[first..body_end]
+                    .split_inclusive('\n')
+                    .map(|l| l.trim_start_matches('\t'))
+                    .collect()
             } else {
                 self.text[first..body_end].to_string()
             };
@@ -292,7 +329,13 @@ impl Parser<'_> {
             let body = self.heredoc_text(body_end, doc.quoted, doc.strip_tabs);
             self.pos = next;
             if let Some(slot) = self.heredocs.get_mut(doc.index) {
-                *slot = Some(HereDoc { body, raw: raw.into(), quoted: doc.quoted, first_line, last_line });
+                *slot = Some(HereDoc {
+                    body,
+                    raw: raw.into(),
+                    quoted: doc.quoted,
+                    first_line,
+                    last_line,
+                });
             }
         }
     }

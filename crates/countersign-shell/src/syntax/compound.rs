@@ -36,7 +36,7 @@ impl Parser<'_> {
                 StmtKind::Test(self.cond(at))
             }
             "function" => return self.function_keyword(at),
-            _ if self.starts_with("((") => match self.arith_command(at) {
+            _ if self.starts_with("((") => match self.arith_command() {
                 Some(kind) => kind,
                 None => self.subshell(at),
             },
@@ -56,18 +56,32 @@ impl Parser<'_> {
             }
         }
         let end_line = self.here().line;
-        let stmt = Stmt { at, end_line, kind, background: false };
+        let stmt = Stmt {
+            at,
+            end_line,
+            kind,
+            background: false,
+        };
         if redirs.is_empty() {
             stmt
         } else {
-            Stmt { at, end_line, kind: StmtKind::Redirected(Box::new(stmt), redirs), background: false }
+            Stmt {
+                at,
+                end_line,
+                kind: StmtKind::Redirected(Box::new(stmt), redirs),
+                background: false,
+            }
         }
     }
 
     /// A closing word or bracket; its absence is reported and reading goes on.
     fn expect(&mut self, word: &str, opened: Pos, by: &str) -> bool {
         self.skip_blanks();
-        let found = if word == ")" { self.eat(")") } else { self.eat_reserved(word) };
+        let found = if word == ")" {
+            self.eat(")")
+        } else {
+            self.eat_reserved(word)
+        };
         if !found && !self.fatal {
             let message = format!("`{by}` without its `{word}`");
             self.issue(IssueKind::Unterminated, opened, message);
@@ -159,7 +173,11 @@ impl Parser<'_> {
             self.pos += 1;
         }
         let body = self.do_group(at);
-        StmtKind::For { name: name.into(), words, body }
+        StmtKind::For {
+            name: name.into(),
+            words,
+            body,
+        }
     }
 
     fn c_style_for(&mut self, at: Pos) -> StmtKind {
@@ -185,18 +203,14 @@ impl Parser<'_> {
         }
     }
 
-    fn arith_command(&mut self, at: Pos) -> Option<StmtKind> {
+    fn arith_command(&mut self) -> Option<StmtKind> {
         let start = self.pos;
-        let (issues, heredocs) = (self.issues.len(), self.heredocs.len());
         self.pos += 2;
         if let Some(word) = self.arith_text("))") {
             return Some(StmtKind::Arith(word));
         }
-        // `((` may also open two subshells.
-        let _ = at;
+        // `((` may also open two subshells. Nothing was read yet.
         self.pos = start;
-        self.issues.truncate(issues);
-        self.heredocs.truncate(heredocs);
         None
     }
 
@@ -233,7 +247,11 @@ impl Parser<'_> {
                 self.pos += 1;
             }
             if !self.eat(")") {
-                self.issue(IssueKind::Unterminated, item_at, "a `case` pattern without its `)`".into());
+                self.issue(
+                    IssueKind::Unterminated,
+                    item_at,
+                    "a `case` pattern without its `)`".into(),
+                );
             }
             let body = self.list();
             self.skip_blanks();
@@ -280,6 +298,14 @@ impl Parser<'_> {
             return None;
         };
         let end_line = body.end_line;
-        Some(Stmt { at, end_line, kind: StmtKind::Function { name, body: Arc::new(body) }, background: false })
+        Some(Stmt {
+            at,
+            end_line,
+            kind: StmtKind::Function {
+                name,
+                body: Arc::new(body),
+            },
+            background: false,
+        })
     }
 }

@@ -52,11 +52,18 @@ impl Parser<'_> {
             self.skip_newlines();
         }
         let term = self.cond_primary();
-        if negations % 2 == 1 { Cond::Not(Box::new(term)) } else { term }
+        if negations % 2 == 1 {
+            Cond::Not(Box::new(term))
+        } else {
+            term
+        }
     }
 
     fn cond_primary(&mut self) -> Cond {
-        let empty = Word { at: self.here(), parts: Vec::new() };
+        let empty = Word {
+            at: self.here(),
+            parts: Vec::new(),
+        };
         if !self.enter() {
             return Cond::NonEmpty(empty);
         }
@@ -89,7 +96,9 @@ impl Parser<'_> {
             return Cond::NonEmpty(empty);
         };
         self.skip_newlines();
-        let Some(op) = self.binary_operator() else { return Cond::NonEmpty(left) };
+        let Some(op) = self.binary_operator() else {
+            return Cond::NonEmpty(left);
+        };
         self.skip_blanks();
         let context = if op == "=~" { Context::Regex } else { Context::Test };
         let right = self.word(context).unwrap_or(empty);
@@ -107,11 +116,11 @@ impl Parser<'_> {
     }
 
     fn binary_operator(&mut self) -> Option<&'static str> {
-        const OPERATORS: [&str; 15] =
-            ["=~", "==", "!=", "=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
+        const OPERATORS: [&str; 15] = [
+            "=~", "==", "!=", "=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef",
+        ];
         let found = OPERATORS.into_iter().find(|op| {
-            self.starts_with(op)
-                && (!op.starts_with('-') || matches!(self.peek_at(3), Some(b' ' | b'\t' | b'\n')))
+            self.starts_with(op) && (!op.starts_with('-') || matches!(self.peek_at(3), Some(b' ' | b'\t' | b'\n')))
         })?;
         self.pos += found.len();
         Some(found)

@@ -12,5 +12,5 @@ mod parser;
 mod word;
 
 pub use ast::{Pos, RedirectOp};
-pub(crate) use word::{HOLE, HOLE_END};
 pub use parser::{Issue, IssueKind, Script};
+pub(crate) use word::{HOLE, HOLE_END};

@@ -24,7 +24,13 @@ impl Parser<'_> {
             _ => return None,
         };
         let text = self.display(start);
-        Some(Param { name, index: None, indirect: false, op: ParamOp::None, text })
+        Some(Param {
+            name,
+            index: None,
+            indirect: false,
+            op: ParamOp::None,
+            text,
+        })
     }
 
     /// `${…}`; the cursor is on the dollar.
@@ -40,9 +46,13 @@ impl Parser<'_> {
         };
         if self.enter() {
             let known = self.braced_inner(&mut param, quoted);
-            if !known {
+            if !known || self.peek().is_some_and(|b| b != b'}') {
                 param.op = ParamOp::Unsupported;
-                self.issue(IssueKind::UnknownExpansion, at, "a parameter expansion that is not understood".into());
+                self.issue(
+                    IssueKind::UnknownExpansion,
+                    at,
+                    "a parameter expansion that is not understood".into(),
+                );
                 // Pass over the rest of it.
                 let _ = self.word(Context::Brace(quoted));
             }
@@ -72,7 +82,8 @@ impl Parser<'_> {
     }
 
     fn braced_inner(&mut self, param: &mut Param, quoted: bool) -> bool {
-        let length = self.peek() == Some(b'#') && self.peek_at(1).is_some_and(|b| b != b'}' && !b":-=+?%#".contains(&b));
+        let length =
+            self.peek() == Some(b'#') && self.peek_at(1).is_some_and(|b| b != b'}' && !b":-=+?%#".contains(&b));
         if length {
             self.pos += 1;
         } else if self.peek() == Some(b'!') && self.peek_at(1) != Some(b'}') {
@@ -131,7 +142,9 @@ impl Parser<'_> {
             }
             b == b']' && depth == 0
         });
-        let Some(end) = end.map(|offset| self.pos + offset) else { return false };
+        let Some(end) = end.map(|offset| self.pos + offset) else {
+            return false;
+        };
         self.pos += 1;
         let word = self.word_until(end);
         self.pos = end + 1;
@@ -168,7 +181,11 @@ impl Parser<'_> {
                 self.pos += usize::from(long);
                 // A pattern is never affected by the quotes around the whole expansion.
                 let word = self.brace_word(Context::Brace(false));
-                if op == b'#' { ParamOp::RemovePrefix(long, word) } else { ParamOp::RemoveSuffix(long, word) }
+                if op == b'#' {
+                    ParamOp::RemovePrefix(long, word)
+                } else {
+                    ParamOp::RemoveSuffix(long, word)
+                }
             }
             b'/' => {
                 self.pos += 1;
@@ -180,7 +197,11 @@ impl Parser<'_> {
                 };
                 self.pos += usize::from(place != ReplaceWhere::First);
                 let pattern = self.brace_word(Context::BracePattern(false));
-                let with = if self.eat("/") { self.brace_word(Context::Brace(quoted)) } else { Word::default() };
+                let with = if self.eat("/") {
+                    self.brace_word(Context::Brace(quoted))
+                } else {
+                    Word::default()
+                };
                 ParamOp::Replace(place, pattern, with)
             }
             b'^' | b',' => {
@@ -190,7 +211,7 @@ impl Parser<'_> {
                 ParamOp::Case(op == b'^', all, self.brace_word(Context::Brace(false)))
             }
             b'@' => {
-                let letter = self.peek_at(1)?;
+                let letter = self.peek_at(1).filter(u8::is_ascii_alphabetic)?;
                 self.pos += 2;
                 ParamOp::Transform(letter as char)
             }
@@ -199,6 +220,9 @@ impl Parser<'_> {
     }
 
     fn brace_word(&mut self, context: Context) -> Word {
-        self.word(context).unwrap_or(Word { at: self.here(), parts: Vec::new() })
+        self.word(context).unwrap_or(Word {
+            at: self.here(),
+            parts: Vec::new(),
+        })
     }
 }

@@ -57,7 +57,11 @@ impl Script {
     pub(crate) fn parse_with(path: &str, text: &str, limits: &Limits, at: Pos, holes: Vec<Value>) -> Script {
         let mut parser = Parser::new(text, limits, at, holes.len());
         let body = if text.len() > limits.file_bytes {
-            let message = format!("{} bytes; scripts up to {} bytes are read", text.len(), limits.file_bytes);
+            let message = format!(
+                "{} bytes; scripts up to {} bytes are read",
+                text.len(),
+                limits.file_bytes
+            );
             parser.issue(IssueKind::TooLarge, at, message);
             parser.fatal = true;
             Block::default()
@@ -72,7 +76,11 @@ impl Script {
             path: path.into(),
             body,
             incomplete: parser.fatal,
-            heredocs: parser.heredocs.into_iter().map(|h| h.unwrap_or_else(HereDoc::missing)).collect(),
+            heredocs: parser
+                .heredocs
+                .into_iter()
+                .map(|h| h.unwrap_or_else(HereDoc::missing))
+                .collect(),
             issues: parser.issues,
             holes,
         }
@@ -96,7 +104,13 @@ impl Script {
 
 impl HereDoc {
     fn missing() -> HereDoc {
-        HereDoc { body: Word::default(), raw: "".into(), quoted: true, first_line: 0, last_line: 0 }
+        HereDoc {
+            body: Word::default(),
+            raw: "".into(),
+            quoted: true,
+            first_line: 0,
+            last_line: 0,
+        }
     }
 }
 
@@ -130,8 +144,12 @@ const MAX_ISSUES: usize = 64;
 
 impl<'t> Parser<'t> {
     pub(super) fn new(text: &'t str, limits: &Limits, base: Pos, holes: usize) -> Self {
-        let line_starts =
-            std::iter::once(0).chain(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1));
+        let line_starts = std::iter::once(0).chain(
+            text.bytes()
+                .enumerate()
+                .filter(|(_, b)| *b == b'\n')
+                .map(|(i, _)| i + 1),
+        );
         Parser {
             text,
             bytes: text.as_bytes(),
@@ -153,9 +171,15 @@ impl<'t> Parser<'t> {
         let start = self.line_starts.get(line).copied().unwrap_or(0);
         let col = (byte - start) as u32;
         if line == 0 {
-            Pos { line: self.base.line, col: self.base.col + col }
+            Pos {
+                line: self.base.line,
+                col: self.base.col + col,
+            }
         } else {
-            Pos { line: self.base.line + line as u32, col: col + 1 }
+            Pos {
+                line: self.base.line + line as u32,
+                col: col + 1,
+            }
         }
     }
 
@@ -175,7 +199,10 @@ impl<'t> Parser<'t> {
             return false;
         }
         if self.depth >= self.limits.nesting {
-            let message = format!("nested more than {} deep; the rest of the file is not read", self.limits.nesting);
+            let message = format!(
+                "nested more than {} deep; the rest of the file is not read",
+                self.limits.nesting
+            );
             self.issue(IssueKind::TooDeep, self.here(), message);
             self.fatal = true;
             self.pos = self.bytes.len();
@@ -380,7 +407,12 @@ impl<'t> Parser<'t> {
             return Some(first);
         }
         let (at, end_line) = (first.at, rest.last().map_or(first.end_line, |(_, s)| s.end_line));
-        Some(Stmt { at, end_line, kind: StmtKind::AndOr(Box::new(first), rest), background: false })
+        Some(Stmt {
+            at,
+            end_line,
+            kind: StmtKind::AndOr(Box::new(first), rest),
+            background: false,
+        })
     }
 
     fn pipeline(&mut self) -> Option<Stmt> {
@@ -430,10 +462,20 @@ impl<'t> Parser<'t> {
         let end_line = stages.last().map_or(at.line, |s| s.end_line);
         let mut stmt = match stages.len() {
             1 => stages.remove(0),
-            _ => Stmt { at, end_line, kind: StmtKind::Pipeline(stages), background: false },
+            _ => Stmt {
+                at,
+                end_line,
+                kind: StmtKind::Pipeline(stages),
+                background: false,
+            },
         };
         if negated {
-            stmt = Stmt { at, end_line, kind: StmtKind::Not(Box::new(stmt)), background: false };
+            stmt = Stmt {
+                at,
+                end_line,
+                kind: StmtKind::Not(Box::new(stmt)),
+                background: false,
+            };
         }
         Some(stmt)
     }

@@ -43,7 +43,12 @@ struct Parts {
 
 impl Parts {
     fn new() -> Self {
-        Parts { parts: Vec::new(), buffer: String::new(), start: 0, quoted: false }
+        Parts {
+            parts: Vec::new(),
+            buffer: String::new(),
+            start: 0,
+            quoted: false,
+        }
     }
 
     fn text(&mut self, parser: &Parser<'_>, text: &str, quoted: bool, at: usize) {
@@ -61,7 +66,11 @@ impl Parts {
         if !self.buffer.is_empty() {
             let at = parser.pos_at(self.start);
             let kind = PartKind::Lit(self.buffer.as_str().into());
-            self.parts.push(Part { at, quoted: self.quoted, kind });
+            self.parts.push(Part {
+                at,
+                quoted: self.quoted,
+                kind,
+            });
             self.buffer.clear();
         }
     }
@@ -93,7 +102,10 @@ impl Parser<'_> {
     }
 
     pub(super) fn word_until(&mut self, end: usize) -> Word {
-        self.word(Context::Until(end)).unwrap_or(Word { at: self.here(), parts: Vec::new() })
+        self.word(Context::Until(end)).unwrap_or(Word {
+            at: self.here(),
+            parts: Vec::new(),
+        })
     }
 
     fn ends(&self, context: Context, byte: u8, parens: usize) -> bool {
@@ -102,11 +114,13 @@ impl Parser<'_> {
                 matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b'&' | b'(' | b')')
                     || (matches!(byte, b'<' | b'>') && self.peek_at(1) != Some(b'('))
             }
-            Context::Pattern => {
-                parens == 0 && matches!(byte, b' ' | b'\t' | b'\n' | b'|' | b')' | b';' | b'&' | b'(')
-            }
+            Context::Pattern => parens == 0 && matches!(byte, b' ' | b'\t' | b'\n' | b'|' | b')' | b';' | b'&' | b'('),
             Context::Test => {
-                parens == 0 && matches!(byte, b' ' | b'\t' | b'\n' | b'|' | b'&' | b'(' | b')' | b';' | b'<' | b'>')
+                parens == 0
+                    && matches!(
+                        byte,
+                        b' ' | b'\t' | b'\n' | b'|' | b'&' | b'(' | b')' | b';' | b'<' | b'>'
+                    )
             }
             Context::Regex => parens == 0 && matches!(byte, b' ' | b'\t' | b'\n' | b')'),
             Context::Brace(_) => byte == b'}',
@@ -121,9 +135,14 @@ impl Parser<'_> {
             return;
         }
         let start = self.pos;
-        let inside_quotes =
-            matches!(context, Context::Brace(true) | Context::BracePattern(true) | Context::BraceOffset(true));
-        let in_brace = matches!(context, Context::Brace(_) | Context::BracePattern(_) | Context::BraceOffset(_));
+        let inside_quotes = matches!(
+            context,
+            Context::Brace(true) | Context::BracePattern(true) | Context::BraceOffset(true)
+        );
+        let in_brace = matches!(
+            context,
+            Context::Brace(_) | Context::BracePattern(_) | Context::BraceOffset(_)
+        );
         let mut parens = 0usize;
         while let Some(byte) = self.peek() {
             if self.fatal {
@@ -154,8 +173,7 @@ impl Parser<'_> {
                 b'$' => self.dollar(parts, inside_quotes),
                 b'`' => self.backquoted(parts, inside_quotes),
                 b'<' | b'>'
-                    if self.peek_at(1) == Some(b'(')
-                        && matches!(context, Context::Command | Context::Assignment) =>
+                    if self.peek_at(1) == Some(b'(') && matches!(context, Context::Command | Context::Assignment) =>
                 {
                     self.process_substitution(parts, byte == b'<');
                 }
@@ -198,7 +216,9 @@ impl Parser<'_> {
                 parts.text(self, "\\", true, start);
             }
             Some(b'\n') => self.pos += 2,
-            Some(next) if inside_quotes && !matches!(next, b'$' | b'`' | b'"' | b'\\') && !(in_brace && next == b'}') => {
+            Some(next)
+                if inside_quotes && !matches!(next, b'$' | b'`' | b'"' | b'\\') && !(in_brace && next == b'}') =>
+            {
                 self.pos += 1;
                 parts.text(self, "\\", true, start);
             }
@@ -304,7 +324,10 @@ impl Parser<'_> {
             }
             Some(_) => {
                 self.bump_char();
-                while self.peek().is_some_and(|b| !matches!(b, b'\\' | b'$' | b'`' | b'"' | b'\n' | 0xEE)) {
+                while self
+                    .peek()
+                    .is_some_and(|b| !matches!(b, b'\\' | b'$' | b'`' | b'"' | b'\n' | 0xEE))
+                {
                     self.pos += 1;
                 }
                 while !self.text.is_char_boundary(self.pos) {
@@ -334,7 +357,10 @@ impl Parser<'_> {
             line_start = self.peek() == Some(b'\n');
             if quoted {
                 let start = self.pos;
-                let stop = self.bytes[start..end].iter().position(|&b| b == b'\n').map_or(end, |o| start + o + 1);
+                let stop = self.bytes[start..end]
+                    .iter()
+                    .position(|&b| b == b'\n')
+                    .map_or(end, |o| start + o + 1);
                 self.pos = stop;
                 line_start = true;
                 let text = &self.text[start..stop];
@@ -493,7 +519,11 @@ impl Parser<'_> {
         self.pos += 2;
         let body = self.list();
         if !self.eat(")") && !self.fatal {
-            self.issue(IssueKind::Unterminated, at, "a process substitution without its `)`".into());
+            self.issue(
+                IssueKind::Unterminated,
+                at,
+                "a process substitution without its `)`".into(),
+            );
         }
         let text = self.display(start);
         parts.push(self, at, false, PartKind::Process(Arc::new(body), input, text));
@@ -503,7 +533,10 @@ impl Parser<'_> {
         let at = self.here();
         self.pos += 1;
         let start = self.pos;
-        while self.peek().is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'+')) {
+        while self
+            .peek()
+            .is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'+'))
+        {
             self.pos += 1;
         }
         let user = &self.text[start..self.pos];
@@ -514,9 +547,13 @@ impl Parser<'_> {
     fn hole(&mut self, parts: &mut Parts, quoted: bool) -> bool {
         let at = self.here();
         let rest = &self.text[self.pos..];
-        let Some(after) = rest.strip_prefix(HOLE) else { return false };
+        let Some(after) = rest.strip_prefix(HOLE) else {
+            return false;
+        };
         let Some(end) = after.find(HOLE_END) else { return false };
-        let Ok(index) = after[..end].parse::<usize>() else { return false };
+        let Ok(index) = after[..end].parse::<usize>() else {
+            return false;
+        };
         if index >= self.holes {
             return false;
         }

@@ -11,11 +11,18 @@ use countersign_shell::{
 pub type Tree = BTreeMap<String, Arc<str>>;
 
 pub fn tree(files: &[(&str, &str)]) -> Tree {
-    files.iter().map(|(path, text)| (path.to_string(), Arc::from(*text))).collect()
+    files
+        .iter()
+        .map(|(path, text)| (path.to_string(), Arc::from(*text)))
+        .collect()
 }
 
 pub fn setup(script: &str) -> Setup {
-    Setup { script: script.into(), roots: vec!["/workspace".into()], ..Setup::default() }
+    Setup {
+        script: script.into(),
+        roots: vec!["/workspace".into()],
+        ..Setup::default()
+    }
 }
 
 /// Evaluate one text; `env` gives variables, a name with `?` at its end is unknown.
@@ -28,18 +35,30 @@ struct OutSucceeds;
 
 impl Answers for OutSucceeds {
     fn answer(&self, command: &Command) -> Option<Answer> {
-        (command.name().as_deref() == Some("out")).then(|| Answer { output: Some(String::new()), status: Some(0) })
+        (command.name().as_deref() == Some("out")).then(|| Answer {
+            output: Some(String::new()),
+            status: Some(0),
+        })
     }
 }
 
 /// The same with `out` known to succeed.
 pub fn eval_answered(text: &str, env: &[&str]) -> Evaluation {
     let files = tree(&[("run.sh", text)]);
-    evaluate_with(&files, &ScriptCache::new(Limits::default()), &with_env("run.sh", env), Some(&OutSucceeds))
+    evaluate_with(
+        &files,
+        &ScriptCache::new(Limits::default()),
+        &with_env("run.sh", env),
+        Some(&OutSucceeds),
+    )
 }
 
 pub fn eval_tree(files: &[(&str, &str)], env: &[&str]) -> Evaluation {
-    evaluate(&tree(files), &ScriptCache::new(Limits::default()), &with_env(files[0].0, env))
+    evaluate(
+        &tree(files),
+        &ScriptCache::new(Limits::default()),
+        &with_env(files[0].0, env),
+    )
 }
 
 fn with_env(script: &str, env: &[&str]) -> Setup {
@@ -54,7 +73,10 @@ fn with_env(script: &str, env: &[&str]) -> Setup {
             }
         }
     }
-    Setup { environment, ..setup(script) }
+    Setup {
+        environment,
+        ..setup(script)
+    }
 }
 
 /// The words of every program named `out`, in order, each in brackets.
@@ -67,9 +89,16 @@ pub fn outs(evaluation: &Evaluation) -> Vec<String> {
 
 /// The same with the decisions in front.
 pub fn branches(evaluation: &Evaluation) -> Vec<String> {
-    let outs = evaluation.commands.iter().filter(|c| c.name().as_deref() == Some("out"));
+    let outs = evaluation
+        .commands
+        .iter()
+        .filter(|c| c.name().as_deref() == Some("out"));
     outs.map(|c| {
-        let path: Vec<String> = c.path.iter().map(|l| format!("{}{}", if l.holds { "" } else { "not " }, l.text)).collect();
+        let path: Vec<String> = c
+            .path
+            .iter()
+            .map(|l| format!("{}{}", if l.holds { "" } else { "not " }, l.text))
+            .collect();
         let words: String = c.argv[1..].iter().map(|w| format!("[{}]", w.value.display())).collect();
         format!("{} => {words}", path.join(", "))
     })

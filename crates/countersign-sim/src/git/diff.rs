@@ -1,9 +1,8 @@
 //! Differences between two trees, as GitHub lists them: with renames, counts and patches.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use similar::{ChangeTag, TextDiff};
+use imara_diff::{Algorithm, Diff, Hunk, InternedInput};
 
 use super::GitError;
 use super::object::{Entry, Kind, Mode};
@@ -11,8 +10,8 @@ use super::store::Store;
 
 /// A patch longer than this is left out, as GitHub does for a single file.
 const MAX_PATCH: usize = 500_000;
-/// Above this many candidate pairs only exact renames are found.
-const MAX_PAIRS: usize = 40_000;
+/// Lines around a change.
+const CONTEXT: usize = 3;
 
 /// One changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,10 +26,10 @@ pub(crate) struct FileDiff {
     pub(crate) patch: Option<String>,
 }
 
-struct Change {
-    path: String,
-    old: Option<Entry>,
-    new: Option<Entry>,
+pub(super) struct Change {
+    pub(super) path: String,
+    pub(super) old: Option<Entry>,
+    pub(super) new: Option<Entry>,
 }
 
 impl Store {
@@ -42,6 +41,7 @@ impl Store {
         }
         let mut changes = Vec::new();
         self.tree_changes("", Some(old), Some(new), &mut changes)?;
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
         let pairs = self.renames(&changes)?;
         let mut out = Vec::new();
         for (i, change) in changes.iter().enumerate() {
@@ -105,56 +105,7 @@ impl Store {
         Ok(())
     }
 
-    /// Added → removed, by index: exact copies first, then the most similar one that shares half of its lines.
-    fn renames(&mut self, changes: &[Change]) -> Result<HashMap<usize, usize>, GitError> {
-        let added: Vec<usize> = (0..changes.len()).filter(|i| changes[*i].old.is_none()).collect();
-        let mut removed: Vec<usize> = (0..changes.len()).filter(|i| changes[*i].new.is_none()).collect();
-        let mut pairs = HashMap::new();
-        for a in &added {
-            let wanted = changes[*a].new.as_ref().map(|e| &e.sha);
-            if let Some(at) = removed
-                .iter()
-                .position(|r| changes[*r].old.as_ref().map(|e| &e.sha) == wanted)
-            {
-                pairs.insert(*a, removed.remove(at));
-            }
-        }
-        if added.len().saturating_mul(removed.len()) > MAX_PAIRS {
-            return Ok(pairs);
-        }
-        let mut scored = Vec::new();
-        let mut lines: HashMap<usize, HashMap<Vec<u8>, usize>> = HashMap::new();
-        for i in added.iter().filter(|a| !pairs.contains_key(a)).chain(&removed) {
-            let entry = changes[*i].new.as_ref().or(changes[*i].old.as_ref());
-            let data = entry.map(|e| self.blob(&e.sha)).transpose()?.unwrap_or_default();
-            let mut counts: HashMap<Vec<u8>, usize> = HashMap::new();
-            for line in data.split_inclusive(|b| *b == b'\n') {
-                *counts.entry(line.to_vec()).or_default() += line.len();
-            }
-            lines.insert(*i, counts);
-        }
-        for a in added.iter().filter(|a| !pairs.contains_key(a)) {
-            for r in &removed {
-                let (Some(x), Some(y)) = (lines.get(a), lines.get(r)) else {
-                    continue;
-                };
-                let shared: usize = x.iter().map(|(line, n)| y.get(line).map_or(0, |m| (*m).min(*n))).sum();
-                let largest = x.values().sum::<usize>().max(y.values().sum::<usize>());
-                if shared > 0 && shared * 2 >= largest {
-                    scored.push((shared * 1_000 / largest.max(1), *a, *r));
-                }
-            }
-        }
-        scored.sort_by(|x, y| y.0.cmp(&x.0).then(x.1.cmp(&y.1)).then(x.2.cmp(&y.2)));
-        for (_, a, r) in scored {
-            if !pairs.contains_key(&a) && !pairs.values().any(|v| *v == r) {
-                pairs.insert(a, r);
-            }
-        }
-        Ok(pairs)
-    }
-
-    fn blob(&mut self, sha: &str) -> Result<Vec<u8>, GitError> {
+    pub(super) fn blob(&mut self, sha: &str) -> Result<Vec<u8>, GitError> {
         Ok(match self.read(sha)? {
             Some((Kind::Blob, data)) => data.to_vec(),
             _ => Vec::new(),
@@ -205,20 +156,70 @@ fn patch(before: &[u8], after: &[u8]) -> (u64, u64, Option<String>) {
     if before.contains('\0') || after.contains('\0') {
         return (0, 0, None);
     }
-    let diff = TextDiff::from_lines(before, after);
-    let (mut additions, mut deletions) = (0, 0);
-    for change in diff.iter_all_changes() {
-        match change.tag() {
-            ChangeTag::Insert => additions += 1,
-            ChangeTag::Delete => deletions += 1,
-            ChangeTag::Equal => {}
+    let input = InternedInput::new(before, after);
+    let mut diff = Diff::compute(Algorithm::Myers, &input);
+    // Moves runs of changed lines to where git shows them.
+    diff.postprocess_lines(&input);
+    let hunks: Vec<Hunk> = diff.hunks().collect();
+    let old: Vec<&str> = before.split_inclusive('\n').collect();
+    let new: Vec<&str> = after.split_inclusive('\n').collect();
+    let text = unified(&hunks, &old, &new);
+    let patch = (!text.is_empty() && text.len() <= MAX_PATCH).then_some(text);
+    (
+        u64::from(diff.count_additions()),
+        u64::from(diff.count_removals()),
+        patch,
+    )
+}
+
+/// The hunks as git prints them, without a newline at the end.
+fn unified(hunks: &[Hunk], old: &[&str], new: &[&str]) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    while at < hunks.len() {
+        // Hunks whose context would touch are printed as one.
+        let mut last = at;
+        while last + 1 < hunks.len() && (hunks[last + 1].before.start - hunks[last].before.end) as usize <= 2 * CONTEXT
+        {
+            last += 1;
+        }
+        let group = &hunks[at..=last];
+        let lead = CONTEXT.min(group[0].before.start as usize);
+        let (old_start, new_start) = (
+            group[0].before.start as usize - lead,
+            group[0].after.start as usize - lead,
+        );
+        let (old_last, new_last) = (hunks[last].before.end as usize, hunks[last].after.end as usize);
+        let trail = CONTEXT.min(old.len() - old_last);
+        let range = |start: usize, end: usize| match end - start {
+            // An empty side is said to lie after the line before it.
+            0 => format!("{start},0"),
+            1 => format!("{}", start + 1),
+            len => format!("{},{len}", start + 1),
+        };
+        let (before, after) = (range(old_start, old_last + trail), range(new_start, new_last + trail));
+        out.push_str(&format!("@@ -{before} +{after} @@\n"));
+        let mut pos = old_start;
+        for hunk in group {
+            let (from, to) = (hunk.before.start as usize, hunk.before.end as usize);
+            lines(&mut out, ' ', &old[pos..from]);
+            lines(&mut out, '-', &old[from..to]);
+            lines(&mut out, '+', &new[hunk.after.start as usize..hunk.after.end as usize]);
+            pos = to;
+        }
+        lines(&mut out, ' ', &old[pos..old_last + trail]);
+        at = last + 1;
+    }
+    out.truncate(out.trim_end_matches('\n').len());
+    out
+}
+
+fn lines(out: &mut String, sign: char, lines: &[&str]) {
+    for line in lines {
+        out.push(sign);
+        out.push_str(line);
+        if !line.ends_with('\n') {
+            out.push_str("\n\\ No newline at end of file\n");
         }
     }
-    let text = diff.unified_diff().context_radius(3).to_string();
-    let text = text.trim_end_matches('\n').to_owned();
-    (
-        additions,
-        deletions,
-        (!text.is_empty() && text.len() <= MAX_PATCH).then_some(text),
-    )
 }

@@ -4,6 +4,7 @@
 mod clone;
 mod diff;
 mod object;
+mod rename;
 mod store;
 mod walk;
 

@@ -98,7 +98,7 @@ async fn run(events: Vec<i64>, workers: usize, fail_every: usize, batch: usize) 
     let all = async { tokio::join!(produce, futures::future::join_all(work)) };
     tokio::time::timeout(PATIENCE, all).await.expect("everything gets done");
     // Each delivery was seen by exactly one finished run.
-    let served = board.served.lock().unwrap();
+    let served = board.served.lock().unwrap().clone();
     for (pull_request, asked) in &*board.asked.lock().unwrap() {
         assert_eq!(served.get(&format!("octo/hello#{pull_request}")), Some(asked));
     }

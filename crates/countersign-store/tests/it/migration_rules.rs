@@ -18,9 +18,9 @@ fn statements(sql: &str) -> Vec<String> {
         } else if c == '\'' {
             plain.push_str("''");
             rest[1..].find('\'').map_or(rest.len(), |at| at + 2)
-        } else if rest.starts_with("$$") {
+        } else if let Some(body) = rest.strip_prefix("$$") {
             plain.push_str("''");
-            rest[2..].find("$$").map_or(rest.len(), |at| at + 4)
+            body.find("$$").map_or(rest.len(), |at| at + 4)
         } else {
             plain.extend(c.to_uppercase());
             c.len_utf8()
@@ -91,13 +91,13 @@ fn complaints(sql: &str) -> Vec<String> {
 fn the_migrations_keep_the_rules() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations");
     let mut pairs: BTreeMap<u32, BTreeMap<String, String>> = BTreeMap::new();
+    let shape = Regex::new(r"^([0-9]{4})_([a-z0-9_]+)\.(up|down)\.sql$").unwrap();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "sql") {
             continue;
         }
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        let shape = Regex::new(r"^([0-9]{4})_([a-z0-9_]+)\.(up|down)\.sql$").unwrap();
         let found = shape
             .captures(&name)
             .unwrap_or_else(|| panic!("{name} is not called NNNN_name.(up|down).sql"));

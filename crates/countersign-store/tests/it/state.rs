@@ -52,7 +52,7 @@ async fn an_older_version_of_a_pull_request_changes_nothing() {
     );
     assert_eq!(
         store.pull_requests_with_head(REPOSITORY, "d").await.unwrap(),
-        [same.clone()]
+        std::slice::from_ref(&same)
     );
     let closed = PullRequestState {
         open: false,
