@@ -38,6 +38,7 @@ use serde::Deserialize;
 use crate::check::TypedCheck;
 use crate::context::Context;
 use crate::facts::affected::Items;
+use crate::facts::marked;
 use crate::facts::points::Points;
 
 pub(crate) struct AppendOnly;
@@ -154,8 +155,8 @@ fn refused(problems: &[Problem]) -> CheckReport {
     let findings = problems.iter().take(LISTED).map(|problem| {
         let finding = Finding::new(
             "not-append-only",
-            text![problem.message.clone()],
-            text!["Mend it: ", problem.remedy.clone(), "; or drop ", code(FIELD), " and sweep everything."],
+            marked(&problem.message),
+            text!["Mend it: "].and(marked(&problem.remedy)).with("; or drop ").with(code(FIELD)).with(" and sweep everything."),
         );
         if problem.line > 0 {
             finding.at(Location::line(problem.file.to_string(), u64::from(problem.line)))
@@ -163,7 +164,7 @@ fn refused(problems: &[Problem]) -> CheckReport {
             finding
         }
     });
-    let mut reason = problems.first().map(|problem| text![problem.message.clone()]).unwrap_or_default();
+    let mut reason = problems.first().map(|problem| marked(&problem.message)).unwrap_or_default();
     if problems.len() > 1 {
         reason = reason.with(format!(" (and {} more)", problems.len() - 1));
     }

@@ -34,6 +34,7 @@ use serde::Deserialize;
 
 use crate::check::TypedCheck;
 use crate::context::Context;
+use crate::facts::marked;
 use crate::facts::points::Points;
 
 pub(crate) struct Changelog;
@@ -91,7 +92,7 @@ impl TypedCheck for Changelog {
         if let Ok(Points::Refused(problems)) = cx.points()
             && let Some(problem) = problems.first()
         {
-            report = report.note(text!["CI refuses to start a sweep: ", problem.to_string()]);
+            report = report.note(text!["CI refuses to start a sweep: "].and(marked(&problem.to_string())));
         }
         if let Observed::Present(tip) = cx.evidence.trusted_file(path)
             && tip != base
@@ -123,8 +124,8 @@ fn judge(cx: &Context<'_>, rules: &ChangelogRules, checked: &Checked, base: &str
         .map(|violation| {
             Finding::new(
                 "violation",
-                text![format!("line {}: {}", violation.line, violation.what)],
-                text![format!("{}.", capital(&violation.fix))],
+                text![format!("line {}: ", violation.line)].and(marked(&violation.what)),
+                marked(&capital(&violation.fix)).with("."),
             )
             .at(Location::line(path, violation.line as u64))
         })

@@ -13,6 +13,7 @@ use countersign_matrix::{
 };
 use countersign_policy::Policy;
 
+use super::marked;
 use super::tree::TreeFiles;
 
 /// What the changelog adds.
@@ -156,14 +157,14 @@ impl Affected {
         }
         let first = self.broken.first()?;
         let more = self.broken.len() - 1;
-        let mut message = text!["the configs cannot be read at head: ", first.to_string()];
+        let mut message = text!["the configs cannot be read at head: "].and(marked(&first.to_string()));
         if more > 0 {
             message = message.with(format!(" (and {more} more problems)"));
         }
         let mut finding = Finding::new(
             "config-broken",
             message,
-            text!["Mend the config: ", first.remedy.clone(), "."],
+            text!["Mend the config: "].and(marked(&first.remedy)).with("."),
         );
         if first.line > 0 {
             finding = finding.at(Location::line(first.file.to_string(), u64::from(first.line)));

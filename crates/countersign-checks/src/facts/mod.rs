@@ -6,3 +6,23 @@ pub mod reuse;
 pub mod runs;
 pub mod sweep;
 pub mod tree;
+
+use countersign_core::Text;
+use countersign_core::text::code;
+
+/// A sentence in which back-ticks mark code, as other readers write them, as parts. What is marked stays plain content:
+/// it is escaped when it is rendered.
+#[must_use]
+pub fn marked(sentence: &str) -> Text {
+    let mut out = Text::default();
+    for (index, piece) in sentence.split('`').enumerate() {
+        if !piece.is_empty() {
+            out = if index % 2 == 1 {
+                out.with(code(piece))
+            } else {
+                out.with(piece)
+            };
+        }
+    }
+    out
+}
