@@ -83,7 +83,7 @@ lint: setup ## format, clippy, documentation, dependencies
 .PHONY: deny
 deny: ## licences, sources and walls of dependencies (deny.toml)
 	@if ! cargo deny --version >/dev/null 2>&1; then
-		echo "deny: SKIPPED, cargo-deny is not installed (cargo install cargo-deny --locked); the test countersign-tests walls covers the walls"
+		echo "deny: SKIPPED, cargo-deny is not installed (cargo install cargo-deny --locked); the test `walls` covers the walls"
 		exit 0
 	fi
 	cargo deny --workspace --all-features check --hide-inclusion-graph bans licenses sources
