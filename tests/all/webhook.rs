@@ -85,3 +85,38 @@ async fn bad_requests_get_their_answer_and_leave_nothing_but_a_count() {
     }
     way.stop().await;
 }
+
+/// Every example payload that GitHub's tool kit publishes gets a 2xx or a clear 4xx, never a 5xx.
+#[tokio::test(flavor = "multi_thread")]
+async fn published_examples_are_answered() {
+    let Some(folder) = std::env::var_os("COUNTERSIGN_WEBHOOK_EXAMPLES") else {
+        eprintln!("skipped: COUNTERSIGN_WEBHOOK_EXAMPLES names no folder of @octokit/webhooks-examples");
+        return;
+    };
+    let way = InProcess::start(&quiet_world()).await;
+    let secret = way.sim.webhook_secret();
+    let text =
+        std::fs::read(std::path::Path::new(&folder).join("api.github.com/index.json")).expect("the package's list");
+    let events: Vec<serde_json::Value> = serde_json::from_slice(&text).expect("JSON");
+    let mut sent = 0;
+    for event in &events {
+        let name = event["name"].as_str().unwrap_or_default();
+        for example in event["examples"].as_array().into_iter().flatten() {
+            let (code, answer) = post(
+                &way,
+                example.to_string().as_bytes(),
+                &secret,
+                Some(name),
+                &format!("example-{sent}"),
+            )
+            .await;
+            assert!(
+                (200..300).contains(&code) || ((400..500).contains(&code) && !answer.trim().is_empty()),
+                "{name}: {code} {answer}"
+            );
+            sent += 1;
+        }
+    }
+    assert!(sent > 100, "{sent}");
+    way.stop().await;
+}
