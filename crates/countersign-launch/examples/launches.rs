@@ -2,6 +2,7 @@
 //!
 //! `cargo run --example launches -- recipes GIT_DIR [REV] [FOLDER]`
 //! `cargo run --example launches -- points GIT_DIR [REV] [ENTRY]`
+//! `cargo run --example launches -- compare GIT_DIR REV ENTRY PAGE`
 //! `cargo run --example launches -- pages GIT_DIR [REV] [FOLDER] [show]`
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
 
@@ -9,11 +10,12 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
+use countersign_launch::compare::{Class, MajorRules, Subject};
 use countersign_launch::point::{self, DeriveRules};
 use countersign_launch::recipe::{self, RecipeOptions};
 use countersign_launch::render;
 use countersign_launch::upstream::{self, Catalog, PageRules};
-use countersign_launch::{Acceptance, Fact, Launch, Role};
+use countersign_launch::{Acceptance, Fact, Launch, Role, compare};
 use countersign_matrix as matrix;
 
 /// Files of one revision, read through the `git` program.
@@ -334,7 +336,12 @@ fn points(dir: &str, rev: &str, only: &str) {
     let memory = Memory::load(&repo);
     let (policy, derive) = fixtures();
     let configs = matrix::Configs::read(&memory.files, &policy.layout, &policy.matrix);
-    let rows = matrix::full_sweep(&configs, &policy.matrix, matrix::EvalMode::Unmarked).unwrap();
+    let evals = if std::env::args().any(|a| a == "evals") {
+        matrix::EvalMode::EvalsOnly
+    } else {
+        matrix::EvalMode::Unmarked
+    };
+    let rows = matrix::full_sweep(&configs, &policy.matrix, evals).unwrap();
     let cache = countersign_shell::ScriptCache::default();
     let tree = point::Tree {
         files: &memory.files,
@@ -429,6 +436,71 @@ fn points(dir: &str, rev: &str, only: &str) {
     );
 }
 
+#[derive(serde::Deserialize)]
+struct MajorPolicy {
+    major: MajorRules,
+}
+
+/// Every point of an entry against a page in a file.
+fn compare_points(dir: &str, rev: &str, key: &str, page: &str) {
+    let repo = Repository::new(dir, rev);
+    let memory = Memory::load(&repo);
+    let (policy, derive) = fixtures();
+    let major = std::fs::read_to_string(format!("{}/testdata/major.yaml", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let major: MajorPolicy = countersign_yaml::from_str(&major, &countersign_yaml::Limits::default()).unwrap();
+    let text = std::fs::read_to_string(page).unwrap();
+    let page = upstream::read(page, &text, &rules(&repo));
+    let configs = matrix::Configs::read(&memory.files, &policy.layout, &policy.matrix);
+    let cache = countersign_shell::ScriptCache::default();
+    let tree = point::Tree {
+        files: &memory.files,
+        runners: &configs.runners,
+        layout: &policy.layout,
+        matrix: &policy.matrix,
+        rules: &derive.derive,
+        scripts: &cache,
+    };
+    let entry = configs.masters.get(key).unwrap();
+    let hardware = matrix::sku(&entry.head.runner, &policy.layout, &policy.matrix);
+    let mut seen = std::collections::BTreeSet::new();
+    for row in matrix::entry_rows(&configs, &policy.matrix, entry).unwrap() {
+        for launch in point::derive(&tree, entry, &row).servers() {
+            let models = [row.head.model.to_string()];
+            let result = compare(
+                &Subject {
+                    launch,
+                    models: &models,
+                    hardware,
+                },
+                &page.documented,
+                &major.major,
+            );
+            let p = &launch.parallel;
+            let bad: Vec<String> = result
+                .differences
+                .iter()
+                .filter(|d| !matches!(d.class, Class::Matching))
+                .map(|d| {
+                    format!(
+                        "{} {:?}: ours {} documented {:?}",
+                        d.argument, d.class, d.ours, d.documented
+                    )
+                })
+                .collect();
+            let line = format!(
+                "TP{} EP{} documented={} {}",
+                p.tp,
+                p.ep,
+                result.is_documented(),
+                bad.join("; ")
+            );
+            if seen.insert(line.clone()) {
+                println!("{key} {line}");
+            }
+        }
+    }
+}
+
 fn page(path: &str) {
     let repo = Repository::new(".", "HEAD");
     let text = std::fs::read_to_string(path).unwrap();
@@ -471,6 +543,7 @@ fn main() {
         ),
         "pages" => pages(&arg(1, "."), &arg(2, "HEAD"), &arg(3, "."), args.len() > 4),
         "points" => points(&arg(1, "."), &arg(2, "HEAD"), &arg(3, "")),
+        "compare" => compare_points(&arg(1, "."), &arg(2, "HEAD"), &arg(3, ""), &arg(4, "")),
         "page" => page(&arg(1, "")),
         _ => eprintln!("usage: launches recipes GIT_DIR [REV] [FOLDER]"),
     }

@@ -282,6 +282,11 @@ fn spec_method(launch: &Launch) -> Option<Fact<String>> {
     }
 }
 
+/// Without the noise of binary fractions.
+fn rounded(n: f64) -> f64 {
+    (n * 1e6).round() / 1e6
+}
+
 fn decimal(text: &Text) -> Fact<f64> {
     match text.as_known() {
         Some(known) => match known.trim().trim_matches(['"', '\'']).parse::<f64>() {
@@ -300,7 +305,7 @@ fn acceptance(launch: &Launch, k: &Fact<u32>) -> Acceptance {
             && !value.value.is_empty()
         {
             return Acceptance::Synthetic {
-                length: decimal(&value.value).map(|n| n + add),
+                length: decimal(&value.value).map(|n| rounded(n + add)),
                 knob: (*variable).to_owned(),
                 source: value.source.clone(),
             };
@@ -340,7 +345,9 @@ fn acceptance(launch: &Launch, k: &Fact<u32>) -> Acceptance {
             }
             if let Some(value) = f.get("spec-decode-acceptance-rate") {
                 let length = match (decimal(&value.value), k.clone()) {
-                    (Fact::Known(rate), Fact::Known(k) | Fact::Default(k)) => Fact::Known(1.0 + rate * f64::from(k)),
+                    (Fact::Known(rate), Fact::Known(k) | Fact::Default(k)) => {
+                        Fact::Known(rounded(1.0 + rate * f64::from(k)))
+                    }
                     (Fact::Symbolic(names), _) | (_, Fact::Symbolic(names)) => Fact::Symbolic(names),
                     _ => Fact::Absent,
                 };
