@@ -111,7 +111,7 @@ async fn run(events: Vec<i64>, workers: usize, fail_every: usize, batch: usize) 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 8, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8, max_shrink_iters: 8, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_key_is_held_twice_and_no_event_is_lost(

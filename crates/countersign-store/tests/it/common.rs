@@ -119,4 +119,4 @@ pub(crate) fn wishes(publications: Vec<DesiredPublication>) -> Changes {
 }
 
 /// Far longer than anything here takes; reached only where a test fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
