@@ -42,6 +42,9 @@ pub enum Class {
     Matching,
     /// Ours is set; the best documented launch does not say it.
     Missing,
+    /// As [`Class::Missing`], but another documented launch of the same engine and model says it with our value, such
+    /// as one for other hardware. Whether that suffices is the policy's to say.
+    Elsewhere,
     /// Both say it, with different values.
     Contradicting,
     /// The documented launch says it, ours leaves the engine's default.
@@ -160,7 +163,7 @@ fn score(subject: &Subject<'_>, ours: &[(&String, Said)], doc: &Documented, rule
         score += match classify(argument, said, &their_said(doc, argument), rules) {
             Class::Matching => 10,
             Class::Contradicting => -20,
-            Class::Missing => -10,
+            Class::Missing | Class::Elsewhere => -10,
             Class::Informational => -3,
             Class::Undecided => 0,
         };
@@ -199,6 +202,16 @@ fn difference(
         (_, Some(_), Some(theirs)) => classify(argument, said, theirs, rules),
         (_, Some(_), None) => Class::Missing,
     };
+    let elsewhere = (class == Class::Missing && argument != "model" && argument != "hardware")
+        .then(|| {
+            let ours = said.fact.value()?;
+            pool.iter()
+                .filter(|&&i| model_matches(subject, &documented[i]))
+                .map(|&i| their_said(&documented[i], argument))
+                .find(|t| matches!(&t.fact, Fact::Known(theirs) if same_value(argument, ours, theirs, rules)))
+        })
+        .flatten();
+    let class = if elsewhere.is_some() { Class::Elsewhere } else { class };
     let mut values: Vec<String> = Vec::new();
     let mut add = |fact: &Fact<String>| {
         if let Fact::Known(value) | Fact::Default(value) = fact
@@ -226,7 +239,8 @@ fn difference(
         ours_at: said.at.clone(),
         documented: values,
         class,
-        source: theirs
+        source: elsewhere
+            .or(theirs)
             .and_then(|t| t.at)
             .or_else(|| best.map(|d| d.launch.source.clone())),
     }

@@ -338,6 +338,39 @@ fn comparison_classes() {
 }
 
 #[test]
+fn a_value_documented_for_other_hardware_is_elsewhere_and_no_match() {
+    let cells = r#"export const config = { modelNames: { "fp8": "example/Big-FP8" }, cells: [
+      { match: { hw: "h200", quant: "fp8" }, flags: ["--model-path {{MODEL_NAME}}", "--kv-cache-dtype fp8"] },
+      { match: { hw: "b200", quant: "fp8" }, flags: ["--model-path {{MODEL_NAME}}"] } ] };"#;
+    let page = upstream::read("c.jsx", cells, &rules());
+    let l = launch(&[
+        "sglang",
+        "serve",
+        "--model-path",
+        "example/Big-FP8",
+        "--kv-cache-dtype",
+        "fp8",
+    ]);
+    let subject = |hardware| Subject {
+        launch: &l,
+        models: &[],
+        hardware: Some(hardware),
+    };
+    let b200 = compare(&subject("b200"), &page.documented, &major());
+    let kv: Vec<_> = b200
+        .differences
+        .iter()
+        .filter(|d| d.argument == "kv-cache-dtype")
+        .collect();
+    assert_eq!(
+        (kv[0].class, kv[0].source.as_ref().unwrap().line),
+        (Class::Elsewhere, 2)
+    );
+    assert!(!b200.is_documented());
+    assert!(compare(&subject("h200"), &page.documented, &major()).is_documented());
+}
+
+#[test]
 fn nothing_documented_is_never_a_pass() {
     let l = launch(BASE);
     let c = compare(
