@@ -44,6 +44,10 @@ def git(directory, *args):
 
 
 def extract(directory, revision, paths, place):
+    there = git(directory, "ls-tree", "--name-only", revision, "--", *paths).decode().split()
+    if not there:
+        return
+    paths = [path for path in paths if path in there]
     archive = git(directory, "archive", revision, "--", *paths)
     subprocess.run(["tar", "-x", "-C", str(place)], input=archive, check=True)
 
@@ -172,10 +176,19 @@ class InProcess(Tool):
         return (json.loads(answer), None) if refusal is None else (None, refusal)
 
     def dump(self, answer):
+        if not hasattr(self.tool, "recipe_fingerprint"):  # Older tools know none.
+            for row in answer_rows(answer):
+                row.pop("recipe-fingerprint", None)
         model = self.tool.ChangelogMatrixEntry
         data = {key: value for key, value in answer.items() if key in model.model_fields}
         data["changelog_metadata"] = {"base_ref": "", "head_ref": "", "entries": []}
         return json.loads(model.model_validate(data).model_dump_json(by_alias=True, exclude_none=True))
+
+
+def answer_rows(answer):
+    for kind in ("single_node", "multi_node"):
+        for rows in answer[kind].values():
+            yield from rows
 
 
 def buckets(answer):
