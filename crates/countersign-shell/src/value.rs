@@ -114,7 +114,61 @@ pub struct Piece {
 /// A value: pieces in order. The empty value is the known empty text.
 #[derive(Debug, Clone, Default)]
 pub struct Value {
-    pieces: Vec<Piece>,
+    pieces: Pieces,
+}
+
+/// A row of pieces; most values are one piece, which needs no memory of its own.
+#[derive(Debug, Clone, Default)]
+enum Pieces {
+    #[default]
+    None,
+    One([Piece; 1]),
+    Many(Vec<Piece>),
+}
+
+impl Pieces {
+    fn push(&mut self, piece: Piece) {
+        *self = match std::mem::take(self) {
+            Pieces::None => Pieces::One([piece]),
+            Pieces::One([first]) => Pieces::Many(vec![first, piece]),
+            Pieces::Many(mut list) => {
+                list.push(piece);
+                Pieces::Many(list)
+            }
+        };
+    }
+
+    fn pop(&mut self) {
+        match self {
+            Pieces::None => {}
+            Pieces::One(_) => *self = Pieces::None,
+            Pieces::Many(list) => {
+                list.pop();
+            }
+        }
+    }
+}
+
+impl std::ops::Deref for Pieces {
+    type Target = [Piece];
+
+    fn deref(&self) -> &[Piece] {
+        match self {
+            Pieces::None => &[],
+            Pieces::One(piece) => piece,
+            Pieces::Many(list) => list,
+        }
+    }
+}
+
+impl std::ops::DerefMut for Pieces {
+    fn deref_mut(&mut self) -> &mut [Piece] {
+        match self {
+            Pieces::None => &mut [],
+            Pieces::One(piece) => piece,
+            Pieces::Many(list) => list,
+        }
+    }
 }
 
 /// Pieces kept apart by line in one value; above it neighbouring texts are put together.
@@ -136,10 +190,10 @@ impl Value {
     /// One unknown.
     pub fn unknown(unknown: Arc<Unknown>, at: Span) -> Value {
         Value {
-            pieces: vec![Piece {
+            pieces: Pieces::One([Piece {
                 kind: PieceKind::Unknown(unknown),
                 at,
-            }],
+            }]),
         }
     }
 
@@ -160,7 +214,7 @@ impl Value {
 
     /// The text when all of it is known.
     pub fn known(&self) -> Option<Cow<'_, str>> {
-        match self.pieces.as_slice() {
+        match &*self.pieces {
             [] => Some(Cow::Borrowed("")),
             [
                 Piece {
@@ -184,7 +238,7 @@ impl Value {
     /// The text with the unknowns written by name, for people.
     pub fn display(&self) -> String {
         let mut out = String::new();
-        for piece in &self.pieces {
+        for piece in self.pieces.iter() {
             match &piece.kind {
                 PieceKind::Text(text) => out.push_str(text),
                 PieceKind::Unknown(unknown) => out.push_str(&unknown.name),
@@ -218,7 +272,7 @@ impl Value {
     /// Places where its pieces were written, in order, each once: where a flag's value comes from.
     pub fn sources(&self) -> Vec<Span> {
         let mut out: Vec<Span> = Vec::new();
-        for piece in &self.pieces {
+        for piece in self.pieces.iter() {
             if piece.at.line > 0 && !out.iter().any(|s| s.file == piece.at.file && s.line == piece.at.line) {
                 out.push(piece.at);
             }
@@ -228,7 +282,7 @@ impl Value {
 
     /// The single unknown that the whole value is.
     pub fn single_unknown(&self) -> Option<&Arc<Unknown>> {
-        match self.pieces.as_slice() {
+        match &*self.pieces {
             [
                 Piece {
                     kind: PieceKind::Unknown(unknown),
@@ -242,7 +296,7 @@ impl Value {
     /// Every text the value can be, when that is a known and short list (one for a known value).
     pub fn possible_texts(&self) -> Option<Vec<String>> {
         let mut all = vec![String::new()];
-        for piece in &self.pieces {
+        for piece in self.pieces.iter() {
             match &piece.kind {
                 PieceKind::Text(text) => all.iter_mut().for_each(|t| t.push_str(text)),
                 PieceKind::Unknown(unknown) => {
@@ -307,7 +361,7 @@ impl Value {
 
     /// Append a value.
     pub fn append(&mut self, other: &Value) {
-        for piece in &other.pieces {
+        for piece in other.pieces.iter() {
             self.push_piece(piece);
         }
     }
@@ -318,7 +372,7 @@ impl Value {
             && self
                 .pieces
                 .iter()
-                .zip(&other.pieces)
+                .zip(other.pieces.iter())
                 .all(|(a, b)| match (&a.kind, &b.kind) {
                     (PieceKind::Text(x), PieceKind::Text(y)) => Arc::ptr_eq(x, y) || x == y,
                     (PieceKind::Unknown(x), PieceKind::Unknown(y)) => x.id == y.id,
@@ -332,7 +386,7 @@ impl Value {
 
     fn normal(&self) -> Vec<Result<String, u64>> {
         let mut out: Vec<Result<String, u64>> = Vec::new();
-        for piece in &self.pieces {
+        for piece in self.pieces.iter() {
             match (&piece.kind, out.last_mut()) {
                 (PieceKind::Text(text), Some(Ok(last))) => last.push_str(text),
                 (PieceKind::Text(text), _) => out.push(Ok(text.to_string())),
@@ -345,7 +399,7 @@ impl Value {
     /// Whether it is empty: known, or unknown (None).
     pub fn emptiness(&self) -> Option<bool> {
         let mut maybe = false;
-        for piece in &self.pieces {
+        for piece in self.pieces.iter() {
             match &piece.kind {
                 PieceKind::Text(_) => return Some(false),
                 PieceKind::Unknown(unknown) => match unknown.emptiness() {
@@ -382,7 +436,7 @@ impl Value {
     /// The lines of a value; an unknown piece stays in the line it stands in.
     pub(crate) fn lines(&self) -> Vec<Value> {
         let mut out = vec![Value::default()];
-        for piece in &self.pieces {
+        for piece in self.pieces.iter() {
             match &piece.kind {
                 PieceKind::Text(text) => {
                     let mut at = piece.at;
@@ -416,7 +470,7 @@ impl Value {
             return None;
         }
         let mut out = Value::default();
-        for piece in &self.pieces {
+        for piece in self.pieces.iter() {
             match &piece.kind {
                 PieceKind::Unknown(unknown) if unknown.id == id => out.append(with),
                 _ => out.push_piece(piece),

@@ -8,6 +8,7 @@ use crate::output::{Literal, Word};
 use crate::pmap::PMap;
 use crate::syntax::Script;
 use crate::syntax::ast::Stmt;
+use crate::uses::Telling;
 use crate::value::{PieceKind, Shape, Span, Unknown, Value, Why};
 
 /// A variable.
@@ -82,6 +83,9 @@ pub(crate) enum Status {
     Known(i32),
     /// Zero exactly when the condition has the given truth.
     Unknown(Arc<Condition>, bool),
+    /// The status of a program that was not run: most are never asked for, so the question is put into words only
+    /// when it is.
+    Ran(Arc<Vec<Word>>, Span),
 }
 
 impl Status {
@@ -89,8 +93,38 @@ impl Status {
         match (self, other) {
             (Status::Known(a), Status::Known(b)) => a == b,
             (Status::Unknown(a, x), Status::Unknown(b, y)) => a.key == b.key && x == y,
+            (Status::Ran(a, x), Status::Ran(b, y)) => x == y && (Arc::ptr_eq(a, b) || a == b),
             _ => false,
         }
+    }
+
+    /// The same with the question in words.
+    pub(crate) fn asked(&self) -> Status {
+        let Status::Ran(argv, at) = self else { return self.clone() };
+        let mut shown = String::new();
+        for word in argv.iter() {
+            if !shown.is_empty() {
+                shown.push(' ');
+            }
+            shown.push_str(&word.value.display());
+            if shown.len() > 400 {
+                break;
+            }
+        }
+        let mut depends_on: std::collections::BTreeSet<Arc<str>> =
+            argv.iter().flat_map(|w| w.value.depends_on()).collect();
+        let short: String = shown.chars().take(100).collect();
+        depends_on.insert(format!("$({short})").into());
+        let text: String = shown.chars().take(140).collect();
+        Status::unknown(format!("{text} succeeds"), *at, depends_on)
+    }
+
+    /// The status that is zero when a question has the answer yes.
+    pub(crate) fn unknown(text: String, at: Span, depends_on: std::collections::BTreeSet<Arc<str>>) -> Status {
+        let key = id_of(Why::Status, &text, at);
+        let literal = Literal { text: text.into(), at, holds: true, other_side_ends: false, depends_on };
+        let condition = Condition { literal, key, stable: false, when_true: Vec::new(), when_false: Vec::new() };
+        Status::Unknown(Arc::new(condition), true)
     }
 }
 
@@ -135,7 +169,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    fn same(&self, other: &Source) -> bool {
+    pub(crate) fn same(&self, other: &Source) -> bool {
         match (self, other) {
             (Source::Unknown, Source::Unknown) => true,
             (Source::Lines(a, i), Source::Lines(b, j)) => i == j && (Arc::ptr_eq(a, b) || a == b),
@@ -222,12 +256,6 @@ pub(crate) struct World {
 /// Decisions kept on one path; older ones beyond it are forgotten (the path then says less, never more).
 const MAX_PATH: usize = 64;
 
-/// Nesting of choices inside choices that is kept.
-const MAX_CHOICE_DEPTH: usize = 4;
-
-/// Choices kept in one unknown.
-const MAX_CHOICES: usize = 24;
-
 impl World {
     pub(crate) fn positional(&self) -> Arc<Vec<Word>> {
         self.frames.last().map(|f| f.positional.clone()).unwrap_or_default()
@@ -244,7 +272,7 @@ impl World {
     }
 
     /// Whether both worlds would go on alike.
-    pub(crate) fn same_state(&self, other: &World, with_status: bool) -> bool {
+    pub(crate) fn same_state(&self, other: &World, with_status: bool, telling: Option<&Telling>) -> bool {
         self.flow == other.flow
             && (!with_status || self.status.same(&other.status))
             && self.out == other.out
@@ -252,11 +280,11 @@ impl World {
             && self.pipefail == other.pipefail
             && self.frames.len() == other.frames.len()
             && self.cwd.same(&other.cwd)
-            && self.vars.same_by(&other.vars, |a, b| Arc::ptr_eq(a, b) || a == b)
+            && self.same_vars(other, telling)
             && self.same_known_files(other)
             && self.functions.same_by(&other.functions, Arc::ptr_eq)
             && self.input.same(&other.input)
-            && self.last_background == other.last_background
+            && (telling.is_some() || self.last_background == other.last_background)
             && self.foreign == other.foreign
             && self.exit_trap == other.exit_trap
             && self.dirs == other.dirs
@@ -266,6 +294,21 @@ impl World {
                         && a.locals.len() == b.locals.len()
                         && a.locals.iter().zip(&b.locals).all(|((k, v), (l, w))| k == l && v == w))
             })
+    }
+
+    fn same_vars(&self, other: &World, telling: Option<&Telling>) -> bool {
+        let same = |a: &Arc<Var>, b: &Arc<Var>| Arc::ptr_eq(a, b) || a == b;
+        if self.vars.same_by(&other.vars, same) {
+            return true;
+        }
+        let Some(telling) = telling else { return false };
+        let plain = |var: Option<&Arc<Var>>| {
+            var.is_none_or(|v| !v.exported && matches!(v.value, VarValue::Scalar(_) | VarValue::Unset))
+        };
+        self.vars
+            .differing(&other.vars, same)
+            .iter()
+            .all(|n| !telling.tells(n) && plain(self.vars.get(n)) && plain(other.vars.get(n)))
     }
 
     /// Whether the files with any known text are the same. Logs and other outputs, of which nothing is known, do not
@@ -384,25 +427,6 @@ impl World {
         }
     }
 
-    /// Take in a world of the same state: what both share stays.
-    pub(crate) fn absorb(&mut self, other: &World, at: Span) {
-        let same = |a: &Arc<WrittenFile>, b: &Arc<WrittenFile>| Arc::ptr_eq(a, b) || a.content.same(&b.content);
-        for key in self.files.differing(&other.files, same) {
-            // Of unknown contents: whether and what it holds is not known now.
-            self.files.remove(&key);
-        }
-        if !self.buffer.same(&other.buffer) {
-            // Output that is being collected ends as one value with choices anyway.
-            self.buffer = choice(
-                "output",
-                vec![self.buffer.clone(), other.buffer.clone()],
-                Why::Output,
-                at,
-            );
-        }
-        self.merge_path(other);
-    }
-
     /// Forget the last decision when it answers one of these questions (the end of a loop says nothing).
     pub(crate) fn forget_last(&mut self, questions: &[Literal]) {
         if self
@@ -415,7 +439,7 @@ impl World {
     }
 
     /// Keep what both paths share.
-    fn merge_path(&mut self, other: &World) {
+    pub(crate) fn merge_path(&mut self, other: &World) {
         if !Arc::ptr_eq(&self.path, &other.path) {
             let common: Vec<Arc<Literal>> = self
                 .path
@@ -431,83 +455,6 @@ impl World {
         if !Arc::ptr_eq(&self.decided, &other.decided) {
             Arc::make_mut(&mut self.decided).retain(|key, truth| other.decided.get(key) == Some(truth));
         }
-    }
-
-    /// How many things differ: worlds that differ least are joined first.
-    pub(crate) fn distance(&self, other: &World) -> usize {
-        self.vars
-            .differing(&other.vars, |a, b| Arc::ptr_eq(a, b) || a == b)
-            .len()
-            + 4 * self
-                .files
-                .differing(&other.files, |a, b| Arc::ptr_eq(a, b) || a.content.same(&b.content))
-                .len()
-            + usize::from(!self.cwd.same(&other.cwd))
-            + if self.flow == other.flow { 0 } else { 1000 }
-    }
-
-    /// Put two worlds into one: what differs becomes a choice with the given reason.
-    pub(crate) fn join(&mut self, other: &World, why: Why, at: Span) {
-        let names = self.vars.differing(&other.vars, |a, b| Arc::ptr_eq(a, b) || a == b);
-        for name in names {
-            let joined = join_vars(&name, self.vars.get(&name), other.vars.get(&name), why, at);
-            self.vars.insert(name, Arc::new(joined));
-        }
-        let files = self
-            .files
-            .differing(&other.files, |a, b| Arc::ptr_eq(a, b) || a.content.same(&b.content));
-        for key in files {
-            let content = |w: &World| w.files.get(&key).map(|f| f.content.clone());
-            let first = self.files.get(&key).or(other.files.get(&key)).map_or(at, |f| f.at);
-            let choices = [content(self), content(other)].into_iter().flatten().collect();
-            let content = choice(&key, choices, why, at);
-            self.files.insert(key, Arc::new(WrittenFile { content, at: first }));
-        }
-        for (name, function) in other.functions.iter() {
-            if self.functions.get(name).is_none() {
-                self.functions.insert(name.clone(), function.clone());
-            }
-        }
-        let join = |name: &str, a: &Value, b: &Value| {
-            if a.same(b) {
-                a.clone()
-            } else {
-                choice(name, vec![a.clone(), b.clone()], why, at)
-            }
-        };
-        self.cwd = join("$PWD", &self.cwd, &other.cwd);
-        self.buffer = join("output", &self.buffer, &other.buffer);
-        if !self.input.same(&other.input) {
-            self.input = Source::Unknown;
-        }
-        if self.last_background != other.last_background {
-            self.last_background = self.last_background.clone().or(other.last_background.clone());
-        }
-        self.foreign = self.foreign.clone().or(other.foreign.clone());
-        for index in 0..self.frames.len().min(other.frames.len()) {
-            let (mine, theirs) = (&self.frames[index], &other.frames[index]);
-            if mine.positional == theirs.positional {
-                continue;
-            }
-            let count = mine.positional.len().max(theirs.positional.len());
-            let empty = Value::empty();
-            let words = (0..count)
-                .map(|i| {
-                    let (a, b) = (mine.positional.get(i), theirs.positional.get(i));
-                    let (x, y) = (a.map_or(&empty, |w| &w.value), b.map_or(&empty, |w| &w.value));
-                    let base = a.or(b).cloned().unwrap_or_default();
-                    Word {
-                        value: join(&format!("${}", i + 1), x, y),
-                        ..base
-                    }
-                })
-                .collect();
-            Arc::make_mut(&mut self.frames[index]).positional = Arc::new(words);
-        }
-        if !self.status.same(&other.status) {
-            self.status = joined_status(at);
-        }
-        self.merge_path(other);
     }
 }
 
@@ -532,24 +479,7 @@ pub(crate) fn same_known_files(a: &PMap<Arc<WrittenFile>>, b: &PMap<Arc<WrittenF
 
 /// The status of two paths put together: unknown.
 pub(crate) fn joined_status(at: Span) -> Status {
-    let literal = Literal {
-        text: format!("the status at line {} is zero", at.line).into(),
-        at,
-        holds: true,
-        other_side_ends: false,
-        depends_on: Default::default(),
-    };
-    let key = id_of(Why::Status, &literal.text, at);
-    Status::Unknown(
-        Arc::new(Condition {
-            literal,
-            key,
-            stable: false,
-            when_true: Vec::new(),
-            when_false: Vec::new(),
-        }),
-        true,
-    )
+    Status::unknown(format!("the status at line {} is zero", at.line), at, Default::default())
 }
 
 fn substitute_word(word: &Word, id: u64, with: &Value) -> Word {
@@ -557,151 +487,6 @@ fn substitute_word(word: &Word, id: u64, with: &Value) -> Word {
         Some(value) => Word { value, ..word.clone() },
         None => word.clone(),
     }
-}
-
-fn join_vars(name: &str, a: Option<&Arc<Var>>, b: Option<&Arc<Var>>, why: Why, at: Span) -> Var {
-    let exported = a.is_some_and(|v| v.exported) || b.is_some_and(|v| v.exported);
-    let integer = a.is_some_and(|v| v.integer) || b.is_some_and(|v| v.integer);
-    let arrays = (a.map(|v| &v.value), b.map(|v| &v.value));
-    let value = match arrays {
-        (Some(VarValue::Indexed(x)), Some(VarValue::Indexed(y)))
-            if x.len() == y.len() && x.iter().zip(y).all(|((i, _), (j, _))| i == j) =>
-        {
-            let both = x.iter().zip(y).map(|((i, v), (_, w))| {
-                if v.value.same(&w.value) {
-                    (*i, v.clone())
-                } else {
-                    let value = choice(&format!("{name}[{i}]"), vec![v.value.clone(), w.value.clone()], why, at);
-                    (
-                        *i,
-                        Word {
-                            value,
-                            splits: v.splits || w.splits,
-                            ..v.clone()
-                        },
-                    )
-                }
-            });
-            VarValue::Indexed(both.collect())
-        }
-        (Some(VarValue::Indexed(x)), other) | (other, Some(VarValue::Indexed(x))) => {
-            // Arrays of different length: one word that may be several; its choices are the two rows.
-            let row = |items: &[(i64, Word)]| {
-                let mut row = Value::empty();
-                for (index, (_, word)) in items.iter().enumerate() {
-                    if index > 0 {
-                        row.push_text(" ".into(), word.span);
-                    }
-                    row.append(&word.value);
-                }
-                row
-            };
-            let other = match other {
-                Some(VarValue::Indexed(y)) => row(y),
-                Some(VarValue::Scalar(value)) => value.clone(),
-                _ => Value::empty(),
-            };
-            let value = choice(&format!("{name}[@]"), vec![row(x), other], why, at);
-            VarValue::Indexed(vec![(
-                0,
-                Word {
-                    value,
-                    span: at,
-                    splits: true,
-                    globs: false,
-                },
-            )])
-        }
-        (a, b) => {
-            let scalar = |v: Option<&VarValue>| match v {
-                Some(VarValue::Scalar(value)) => value.clone(),
-                _ => Value::empty(),
-            };
-            VarValue::Scalar(choice(name, vec![scalar(a), scalar(b)], why, at))
-        }
-    };
-    Var {
-        value,
-        exported,
-        readonly: false,
-        integer,
-    }
-}
-
-/// An unknown that is one of the given values.
-pub(crate) fn choice(name: &str, values: Vec<Value>, why: Why, at: Span) -> Value {
-    let mut flat: Vec<Value> = Vec::new();
-    let mut closed = true;
-    for value in values {
-        let inner: Vec<Value> = match value.single_unknown() {
-            Some(unknown) if !unknown.choices.is_empty() => unknown.choices.clone(),
-            _ => vec![value],
-        };
-        for value in inner {
-            if flat.iter().all(|v| !v.same(&value)) {
-                flat.push(value);
-            }
-        }
-    }
-    if flat.len() == 1
-        && let Some(only) = flat.pop()
-    {
-        return only;
-    }
-    if flat.len() > MAX_CHOICES || flat.iter().any(|v| choice_depth(v) >= MAX_CHOICE_DEPTH) {
-        closed = false;
-    }
-    let mut depends_on: std::collections::BTreeSet<Arc<str>> = flat.iter().flat_map(Value::depends_on).collect();
-    let label: Arc<str> = if name.starts_with('$') {
-        name.into()
-    } else {
-        format!("${{{name}}}").into()
-    };
-    if depends_on.is_empty() {
-        depends_on.insert(label.clone());
-    }
-    let number = |v: &Value| v.known().is_some_and(|t| t.parse::<i64>().is_ok());
-    let shape = if flat.iter().all(number) {
-        Shape::Number
-    } else if flat.iter().all(|v| v.emptiness() == Some(false)) {
-        Shape::NonEmpty
-    } else {
-        Shape::Any
-    };
-    let mut text = String::from(&*label);
-    if closed {
-        // Two joins at one place with different choices are different unknowns.
-        flat.iter().for_each(|v| text.push_str(&format!("|{}", v.display())));
-    }
-    let unknown = Unknown {
-        id: id_of(why, &text, at),
-        name: label,
-        why,
-        depends_on,
-        shape,
-        choices: if closed { flat } else { Vec::new() },
-        stable: false,
-    };
-    Value::unknown(Arc::new(unknown), at)
-}
-
-fn choice_depth(value: &Value) -> usize {
-    fn depth(value: &Value, left: usize) -> usize {
-        if left == 0 {
-            return 0;
-        }
-        let inner = |u: &Arc<Unknown>| u.choices.iter().map(|c| depth(c, left - 1)).max().map_or(0, |d| d + 1);
-        value
-            .pieces()
-            .iter()
-            .map(|p| match &p.kind {
-                PieceKind::Unknown(u) => inner(u),
-                PieceKind::Text(_) => 0,
-            })
-            .max()
-            .unwrap_or(0)
-    }
-    depth(value, MAX_CHOICE_DEPTH + 1)
 }
 
 /// Identity of an unknown: a stable hash of what it is and where it arises (FNV-1a).

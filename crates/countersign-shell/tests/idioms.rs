@@ -436,7 +436,10 @@ fn worlds_are_joined_when_there_are_too_many() {
     for i in 0..10 {
         script.push_str(&format!("if probe {i}; then v{i}=yes; else v{i}=no; fi\n"));
     }
-    script.push_str("out \"$v0\" \"$v9\"\n");
+    // Used in a command, all of them, or they would not keep worlds apart.
+    script.push_str("out");
+    (0..10).for_each(|i| script.push_str(&format!(" \"$v{i}\"")));
+    script.push('\n');
     let evaluation = eval(&script, &[]);
     assert!(evaluation.diagnostics.iter().any(|d| d.note == Note::Joined));
     assert_eq!(evaluation.truncated, None);
@@ -506,4 +509,48 @@ fn same_result_every_time() {
         )
     };
     assert_eq!(run(), run());
+}
+
+#[test]
+fn what_only_decides_does_not_multiply_worlds_and_stays_consistent() {
+    let script = r#"
+if probe a; then MODE=low; MON=1; else MODE=high; MON=; fi
+if probe b; then X=1; fi
+if [ "$MODE" = low ]; then K=7; else K=3; fi
+if [ "$MODE" = low ]; then AL=3.84; else AL=3.00; fi
+if [ -n "$MON" ]; then kill "$PID"; fi
+echo "mode $MODE"
+out "$K" "$AL"
+"#;
+    let evaluation = eval(script, &[]);
+    let mut lines = outs(&evaluation);
+    lines.sort();
+    // The same question asked twice has one answer, although the worlds were put together in between.
+    assert_eq!(lines, ["[3][3.00]", "[7][3.84]"]);
+    for command in evaluation.programs().filter(|c| c.name().as_deref() == Some("out")) {
+        assert!(command.path.iter().any(|l| l.depends_on.contains("$(probe a)")), "{:?}", command.path);
+    }
+    // A variable whose text is taken keeps its worlds, also when a function prints it.
+    let script = "name() { echo \"$N\"; }\nif probe; then N=a; M=1; else N=b; M=2; fi\nout \"$(name)\" \"$M\"";
+    let mut lines = outs(&eval(script, &[]));
+    lines.sort();
+    assert_eq!(lines, ["[a][1]", "[b][2]"]);
+}
+
+#[test]
+fn answers_belong_to_their_command() {
+    use countersign_shell::{Answer, Answers, Command, Limits, ScriptCache, evaluate_with};
+    struct Known;
+    impl Answers for Known {
+        fn answer(&self, command: &Command) -> Option<Answer> {
+            let name = command.name()?;
+            (name == "version" || name == "other")
+                .then(|| Answer { output: Some(format!("{name} says\n")), status: Some(i32::from(name == "other")) })
+        }
+    }
+    let script = "ask() { x=$(version); y=$(other) || y=failed; }\nask\nask\nout \"$x\" \"$y\"";
+    let files = common::tree(&[("run.sh", script)]);
+    let cache = ScriptCache::new(Limits::default());
+    let evaluation = evaluate_with(&files, &cache, &common::setup("run.sh"), Some(&Known));
+    assert_eq!(outs(&evaluation), ["[version says][failed]"]);
 }

@@ -154,6 +154,10 @@ impl Evaluator<'_> {
             Cond::Binary(op, left, right) => {
                 let left = self.value(world, left);
                 match &**op {
+                    "=" | "==" | "!=" if right.plain().is_some() && left.is_known() => {
+                        let same = left.known().as_deref() == right.plain();
+                        Answer::Known(same != (&**op == "!="))
+                    }
                     "=" | "==" | "!=" => {
                         let pattern = self.pattern(world, right);
                         let shown = self.shown(world, right);

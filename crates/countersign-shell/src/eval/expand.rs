@@ -456,7 +456,7 @@ impl Evaluator<'_> {
         {
             return only;
         }
-        crate::world::choice(&format!("${}", text.trim_start_matches('$')), outputs, Why::Output, at)
+        crate::join::choice(&format!("${}", text.trim_start_matches('$')), outputs, Why::Output, at)
     }
 
     /// `<(…)` and `>(…)`: the commands are recorded; for `<(…)` the output is the value.

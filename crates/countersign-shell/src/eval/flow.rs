@@ -106,9 +106,10 @@ impl Evaluator<'_> {
                 let mut after = self.stmt(inner, worlds);
                 self.no_errexit -= 1;
                 for world in after.iter_mut().filter(|w| w.flow == Flow::Normal) {
-                    world.status = match &world.status {
+                    world.status = match &world.status.asked() {
                         Status::Known(code) => Status::Known(i32::from(*code == 0)),
                         Status::Unknown(condition, sense) => Status::Unknown(condition.clone(), !sense),
+                        Status::Ran(..) => continue,
                     };
                 }
                 after
@@ -196,7 +197,7 @@ impl Evaluator<'_> {
                         after.extend(self.leave_script(world, at));
                         continue;
                     }
-                    Status::Unknown(..) => world.status = Status::Known(0),
+                    Status::Unknown(..) | Status::Ran(..) => world.status = Status::Known(0),
                 }
             }
             after.push(world);
@@ -230,9 +231,9 @@ impl Evaluator<'_> {
                 split.passed.push(world);
                 continue;
             }
-            match world.status.clone() {
+            match world.status.asked() {
                 Status::Known(0) => split.yes.push(world),
-                Status::Known(_) => split.no.push(world),
+                Status::Known(_) | Status::Ran(..) => split.no.push(world),
                 Status::Unknown(condition, sense) => {
                     if condition.stable
                         && let Some(known) = world.decided.get(&condition.key)
@@ -347,6 +348,7 @@ impl Evaluator<'_> {
         let mut done = Vec::new();
         for mut world in worlds {
             let value = self.value(&mut world, subject);
+            let known = value.known().map(|t| t.into_owned());
             let mut pending = Some(world);
             // Worlds that fall through from the item before.
             let mut through: Vec<World> = Vec::new();
@@ -358,8 +360,21 @@ impl Evaluator<'_> {
                 let mut forks = Vec::new();
                 for pattern_word in &item.patterns {
                     let Some(mut asking) = pending.take() else { break };
-                    let pattern = self.pattern(&mut asking, pattern_word);
-                    match self.pattern_answer(&asking, &value, &pattern) {
+                    // Most patterns are plain words against a known text.
+                    let quick = match (&known, pattern_word.plain()) {
+                        _ if pattern_word.is_star() => Some(true),
+                        (Some(text), Some(plain)) => Some(text == plain),
+                        _ => None,
+                    };
+                    let (pattern, answer) = match quick {
+                        Some(answer) => (Default::default(), Some(answer)),
+                        None => {
+                            let pattern = self.pattern(&mut asking, pattern_word);
+                            let answer = self.pattern_answer(&asking, &value, &pattern);
+                            (pattern, answer)
+                        }
+                    };
+                    match answer {
                         Some(true) => {
                             if item.end == CaseEnd::TestNext {
                                 pending = Some(asking.clone());

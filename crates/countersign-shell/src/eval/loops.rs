@@ -109,7 +109,7 @@ impl Evaluator<'_> {
                     }
                     (None, Round::Later) => {
                         let choices: Vec<Value> = list.iter().map(|w| w.value.clone()).collect();
-                        let value = crate::world::choice(name, choices, Why::Loop, at);
+                        let value = crate::join::choice(name, choices, Why::Loop, at);
                         split.no = worlds.clone();
                         split.yes = worlds;
                         split
@@ -161,6 +161,7 @@ impl Evaluator<'_> {
         let mut active = worlds;
         // Ways out: by the head, by `break`, and further out.
         let (mut finished, mut broken, mut left) = (Vec::new(), Vec::new(), Vec::new());
+        self.loops += 1;
         let mut round = 0;
         let mut open_rounds = 0;
         let mut widened = false;
@@ -231,7 +232,7 @@ impl Evaluator<'_> {
             open_rounds += usize::from(undecided);
             if kind == Kind::Condition {
                 // A round that changed nothing will change nothing again: its ways out are known already.
-                active.retain(|w| !start.iter().any(|s| w.same_state(s, false)));
+                active.retain(|w| !start.iter().any(|s| w.same_state(s, false, None)));
             }
             round += 1;
             let too_long = round >= self.limits.loop_iterations;
@@ -247,6 +248,7 @@ impl Evaluator<'_> {
                 widened = true;
             }
         }
+        self.loops -= 1;
         finished = self.settle(finished, at, self.limits.loop_exits.max(together), Why::Loop, false);
         finished.extend(broken);
         finished.extend(left);

@@ -24,11 +24,12 @@ use std::sync::Arc;
 
 use crate::cache::ScriptCache;
 use crate::limits::Limits;
-use crate::output::{Call, Command, Diagnostic, End, Evaluation, Literal, Note, Word};
+use crate::output::{Call, Command, Diagnostic, End, Evaluation, Note, Word};
 use crate::pmap::PMap;
 use crate::syntax::{Pos, Script};
+use crate::uses::{Telling, Uses};
 use crate::value::{Shape, Span, Unknown, Value, Why};
-use crate::world::{Condition, Flow, Frame, FrameKind, Sink, Source, Status, Var, World, id_of};
+use crate::world::{Flow, Frame, FrameKind, Sink, Source, Status, Var, World, id_of};
 
 /// The scripts of one state of the repository.
 pub trait Files {
@@ -144,6 +145,11 @@ pub(crate) struct Evaluator<'a> {
     file: u32,
     calls: Arc<Vec<Call>>,
     seen: HashMap<u64, Vec<usize>>,
+    /// Scripts read, and which of their variables keep worlds apart.
+    loaded: Vec<Arc<Script>>,
+    telling: Arc<Telling>,
+    /// Loops around the place of evaluation.
+    loops: usize,
     subshells: usize,
     background: usize,
     pipe_stage: Option<u32>,
@@ -174,6 +180,9 @@ impl<'a> Evaluator<'a> {
             file: 0,
             calls: Arc::default(),
             seen: HashMap::new(),
+            loaded: Vec::new(),
+            telling: Arc::default(),
+            loops: 0,
             subshells: 0,
             background: 0,
             pipe_stage: None,
@@ -337,6 +346,9 @@ impl<'a> Evaluator<'a> {
         }
         let file = self.out.files.len() as u32;
         self.out.files.push(script.path.clone());
+        self.loaded.push(script.clone());
+        let uses: Vec<&Uses> = self.loaded.iter().map(|s| s.uses.get_or_init(|| Uses::of(s))).collect();
+        self.telling = Arc::new(Telling::of(&uses));
         for issue in script.issues() {
             let at = Span {
                 file,
@@ -421,26 +433,8 @@ impl<'a> Evaluator<'a> {
 
     /// An unknown status: "this command succeeds".
     fn unknown_status(&self, text: &str, at: Span, from: BTreeSet<Arc<str>>) -> Status {
-        let mut text: String = text.chars().take(160).collect();
-        if text.is_empty() {
-            text.push('?');
-        }
-        let literal = Literal {
-            text: text.as_str().into(),
-            at,
-            holds: true,
-            other_side_ends: false,
-            depends_on: from,
-        };
-        let key = id_of(Why::Status, &text, at);
-        let condition = Condition {
-            literal,
-            key,
-            stable: false,
-            when_true: Vec::new(),
-            when_false: Vec::new(),
-        };
-        Status::Unknown(Arc::new(condition), true)
+        let text: String = if text.is_empty() { "?".into() } else { text.chars().take(160).collect() };
+        Status::unknown(text, at, from)
     }
 
     /// Keep a value within its bound.
@@ -455,12 +449,12 @@ impl<'a> Evaluator<'a> {
         self.unknown_value(Why::Limit, "a value over the size bound", at, value.depends_on())
     }
 
-    /// Record a command; an equal one of another world takes it in.
-    fn record(&mut self, command: Command) {
+    /// Record a command; an equal one of another world takes it in. Gives its place in the list.
+    fn record(&mut self, command: Command) -> Option<usize> {
         let at = command.span;
         if self.out.commands.len() >= self.limits.commands {
             self.bound(at, format!("more than {} commands", self.limits.commands));
-            return;
+            return None;
         }
         let mut hash: u64 = id_of(Why::Process, "", at);
         for word in command.argv.iter().chain(command.assignments.iter().map(|(_, w)| w)) {
@@ -495,7 +489,7 @@ impl<'a> Evaluator<'a> {
                             .collect();
                         other.path = Arc::new(common);
                     }
-                    return;
+                    return Some(index);
                 }
             }
         }
@@ -505,6 +499,7 @@ impl<'a> Evaluator<'a> {
         self.count_bytes(at, size);
         self.seen.entry(hash).or_default().push(self.out.commands.len());
         self.out.commands.push(command);
+        Some(self.out.commands.len() - 1)
     }
 
     fn end(&mut self, world: &World, at: Span) {
@@ -513,7 +508,7 @@ impl<'a> Evaluator<'a> {
         }
         let status = match world.status {
             Status::Known(code) => Some(code),
-            Status::Unknown(..) => None,
+            Status::Unknown(..) | Status::Ran(..) => None,
         };
         let calls = &self.calls;
         match self
@@ -540,15 +535,18 @@ impl<'a> Evaluator<'a> {
         if worlds.len() < 2 {
             return worlds;
         }
+        let telling = self.telling.clone();
+        // In a loop the same choice may be made differently in each round.
+        let stable = self.loops == 0;
         let mut kept: Vec<World> = Vec::with_capacity(worlds.len());
         for world in worlds.drain(..) {
             self.steps += kept.len();
-            match kept.iter_mut().find(|k| k.same_state(&world, with_status)) {
+            match kept.iter_mut().find(|k| k.same_state(&world, with_status, Some(&telling))) {
                 Some(known) => {
                     if !known.status.same(&world.status) {
                         known.status = crate::world::joined_status(at);
                     }
-                    known.absorb(&world, at);
+                    known.absorb(&world, at, stable);
                 }
                 None => kept.push(world),
             }

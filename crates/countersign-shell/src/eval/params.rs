@@ -9,7 +9,8 @@ use crate::arith::{self, Num};
 use crate::output::{Note, Word};
 use crate::syntax::ast::{Index, Param, ParamName, ParamOp, Word as WordNode};
 use crate::value::{Shape, Span, Value, Why};
-use crate::world::{FrameKind, Status, Var, VarValue, World, choice};
+use crate::join::choice;
+use crate::world::{FrameKind, Status, Var, VarValue, World};
 
 impl Evaluator<'_> {
     /// A variable's value as `$name`; None when it is not set.
@@ -89,7 +90,7 @@ impl Evaluator<'_> {
     fn special(&mut self, world: &mut World, special: char, at: Span) -> Value {
         match special {
             '#' => Value::text(world.positional().len().to_string(), at),
-            '?' => match &world.status {
+            '?' => match &world.status.asked() {
                 Status::Known(code) => Value::text(code.to_string(), at),
                 Status::Unknown(condition, _) => {
                     let (name, from) = (
@@ -101,6 +102,7 @@ impl Evaluator<'_> {
                         at,
                     )
                 }
+                Status::Ran(..) => Value::empty(),
             },
             '$' => Value::unknown(
                 self.fresh(Why::Process, "$$", Span::NOWHERE, BTreeSet::new(), Shape::Number),

@@ -30,59 +30,41 @@ impl Evaluator<'_> {
     pub(super) fn program(&mut self, mut world: World, name: &str, call: Invocation<'_>) -> Vec<World> {
         let at = call.at;
         let unwrapped = unwrap_words(&call.argv);
-        let inner: Vec<Word> = unwrapped.argv.to_vec();
-        let mut assignments = call.assignments.clone();
-        assignments.extend(unwrapped.assignments.iter().cloned());
-        let inner_name = inner
-            .first()
-            .and_then(|w| w.value.known())
-            .map(|n| n.into_owned())
-            .unwrap_or_else(|| name.into());
-        let base = inner_name.rsplit('/').next().unwrap_or(&inner_name).to_string();
-        if let Some((script, file, name, arguments)) = self.started_script(&mut world, &base, &inner) {
+        let inner = unwrapped.argv;
+        let inner_name = inner.first().and_then(|w| w.value.known());
+        let inner_name = inner_name.as_deref().unwrap_or(name);
+        let base = inner_name.rsplit('/').next().unwrap_or(inner_name);
+        let shell = is_shell(base);
+        if (shell || inner_name.contains('/'))
+            && let Some((script, file, name, arguments)) = self.started_script(&mut world, base, inner)
+        {
+            let mut assignments = call.assignments.clone();
+            assignments.extend(unwrapped.assignments.iter().cloned());
             self.record_invocation(&world, &call, CommandKind::Script);
             return self.run_script(world, &script, file, name, arguments, &assignments, at);
         }
-        self.record_invocation(&world, &call, CommandKind::External);
-        if let Some((text, arguments)) = self.shell_text(&mut world, &base, &inner) {
+        let recorded = self.record_invocation(&world, &call, CommandKind::External);
+        if shell && let Some((text, arguments)) = self.shell_text(&mut world, base, inner) {
+            let mut assignments = call.assignments.clone();
+            assignments.extend(unwrapped.assignments.iter().cloned());
             return self.child_text(world, &text, arguments, &assignments, at);
         }
-        if let Some(answer) = self.answered() {
-            if let Some(output) = answer.output {
-                self.emit(&mut world, &Value::text(output, at), at);
-            } else {
-                self.program_output(&mut world, &call);
+        let mut status = None;
+        let answer = self.answers.zip(recorded).and_then(|(a, index)| a.answer(self.out.commands.get(index)?));
+        if let Some(answer) = answer {
+            match answer.output {
+                Some(output) => self.emit(&mut world, &Value::text(output, at), at),
+                None => self.program_output(&mut world, &call),
             }
-            world.status = match answer.status {
-                Some(code) => Status::Known(code),
-                None => self.program_status(&call),
-            };
-            return vec![world];
+            status = answer.status.map(Status::Known);
+        } else if let Some(computed) = self.compute(&mut world, base, inner, at) {
+            self.emit(&mut world, &computed.output, at);
+            status = Some(computed.status);
+        } else {
+            self.program_output(&mut world, &call);
         }
-        match self.compute(&mut world, &base, &inner, at) {
-            Some(computed) => {
-                self.emit(&mut world, &computed.output, at);
-                world.status = computed.status;
-            }
-            None => {
-                self.program_output(&mut world, &call);
-                world.status = self.program_status(&call);
-            }
-        }
+        world.status = status.unwrap_or_else(|| Status::Ran(Arc::new(call.argv), at));
         vec![world]
-    }
-
-    /// What the caller knows about the command just recorded.
-    fn answered(&mut self) -> Option<super::Answer> {
-        let answers = self.answers?;
-        answers.answer(self.out.commands.last()?)
-    }
-
-    fn program_status(&self, call: &Invocation<'_>) -> Status {
-        let shown = self.words_as_text(&call.argv).display();
-        let mut from: BTreeSet<Arc<str>> = call.argv.iter().flat_map(|w| w.value.depends_on()).collect();
-        from.insert(format!("$({})", super::flow::short(&shown)).into());
-        self.unknown_status(&format!("{shown} succeeds"), call.at, from)
     }
 
     /// Output of a program that is not run.

@@ -164,7 +164,7 @@ impl Evaluator<'_> {
         }
     }
 
-    pub(super) fn record_invocation(&mut self, world: &World, invocation: &Invocation<'_>, kind: CommandKind) {
+    pub(super) fn record_invocation(&mut self, world: &World, invocation: &Invocation<'_>, kind: CommandKind) -> Option<usize> {
         let stdin = match &world.input {
             Source::Lines(lines, taken) if lines.len() < 20_000 => {
                 let mut text = Value::empty();
@@ -200,7 +200,7 @@ impl Evaluator<'_> {
             vars: world.vars.clone(),
             files: world.files.clone(),
         };
-        self.record(command);
+        self.record(command)
     }
 
     fn enter_call(

@@ -290,6 +290,24 @@ impl Word {
         Some(out)
     }
 
+    /// The text when the word is one literal that stands for itself as a pattern too.
+    pub(crate) fn plain(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [] => Some(""),
+            [Part { kind: PartKind::Lit(text), quoted, .. }]
+                if *quoted || !text.contains(['*', '?', '[', '\\', '(']) =>
+            {
+                Some(text)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the word is the pattern that everything matches.
+    pub(crate) fn is_star(&self) -> bool {
+        matches!(self.parts.as_slice(), [Part { kind: PartKind::Lit(text), quoted: false, .. }] if &**text == "*")
+    }
+
     /// Whether any part was quoted.
     pub(crate) fn any_quoted(&self) -> bool {
         self.parts.iter().any(|p| p.quoted)

@@ -46,6 +46,7 @@ pub struct Script {
     pub(crate) issues: Vec<Issue>,
     pub(crate) incomplete: bool,
     pub(crate) holes: Vec<Value>,
+    pub(crate) uses: std::sync::OnceLock<crate::uses::Uses>,
 }
 
 impl Script {
@@ -83,6 +84,7 @@ impl Script {
                 .collect(),
             issues: parser.issues,
             holes,
+            uses: std::sync::OnceLock::new(),
         }
     }
 
