@@ -244,7 +244,7 @@ async fn intake(store: &Store, server: &PrivatePostgres, settings: &Settings) ->
     ))
 }
 
-async fn claims(store: &Store) -> Outcome<()> {
+async fn claims(store: &Store, server: &PrivatePostgres) -> Outcome<()> {
     // Idle latency: from the request until a worker of another replica holds the lease.
     let mut wake_ups = store.wake_ups();
     wake_ups.wait(Duration::from_secs(5)).await;
@@ -276,6 +276,7 @@ async fn claims(store: &Store) -> Outcome<()> {
             store.request_work(chunk).await?;
         }
         let asked = begin.elapsed().as_secs_f64();
+        let before = processor_seconds(server);
         let begin = Instant::now();
         let kind = format!("drain{batch}");
         let workers: Vec<_> = (0..8)
@@ -311,6 +312,13 @@ async fn claims(store: &Store) -> Outcome<()> {
             total as f64 / asked,
             percentiles(times)
         ))?;
+        let after = processor_seconds(server);
+        let each = |seconds: f64| seconds / total as f64 * 1e6;
+        say(&format!(
+            "processor time for each: {:.0} us here, {:.0} us in the database",
+            each(after.0 - before.0),
+            each(after.1 - before.1)
+        ))?;
     }
     Ok(())
 }
@@ -341,7 +349,7 @@ async fn main() -> Outcome<()> {
         size.1 as f64 / 1e6
     ))?;
     if settings.get("claims", 1) > 0 {
-        claims(&store).await?;
+        claims(&store, &server).await?;
     }
     store.close().await;
     Ok(())

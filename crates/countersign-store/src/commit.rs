@@ -12,7 +12,7 @@ use crate::evaluations::insert_evaluation;
 use crate::lease::{hold, lost};
 use crate::publications::{publish_work, supersede, wish};
 use crate::time::seconds;
-use crate::work::{notify, request_work};
+use crate::work::request_work;
 use crate::{DesiredPublication, NewAudit, NewEvaluation, NewWork, PrLock, Store, StoreError, WorkLease};
 
 /// What a run has decided.
@@ -56,17 +56,17 @@ impl Store {
         let mut transaction = self.pool().begin().await?;
         hold(&mut transaction, lease.kind(), lease.key(), lease.lease_no()).await?;
         let wishes = apply(&mut transaction, lease.repository(), lease.pull_request(), changes).await?;
-        let again = finish(&mut transaction, lease, next).await?;
-        if again {
-            notify(&mut transaction).await?;
-        }
+        let again = finish(&mut *transaction, lease, next).await?;
         transaction.commit().await?;
         Ok(Committed { again, wishes })
     }
 
     /// Finishes work that decided nothing.
     pub async fn finish(&self, lease: &WorkLease, next: &Next) -> Result<Committed, StoreError> {
-        self.commit(lease, &Changes::default(), next).await
+        Ok(Committed {
+            again: finish(self.pool(), lease, next).await?,
+            wishes: 0,
+        })
     }
 
     /// Keeps part of a run's decisions before its end, such as the status "running".
@@ -120,8 +120,32 @@ async fn apply(
     Ok(wishes)
 }
 
-/// Marks the run's requests and deliveries as served. True: others came in meanwhile.
-pub(crate) async fn finish(connection: &mut PgConnection, lease: &WorkLease, next: &Next) -> Result<bool, StoreError> {
+/// Marks the run's requests and deliveries as served, in one statement, and wakes the workers where others came in meanwhile; it answers that.
+///
+/// Where nothing came in, what is left is what this run asks of itself. Where something did, that is due now and keeps all payloads.
+const FINISH: &str = "
+    WITH finished AS (
+        UPDATE work SET
+            done = $4, requested = requested + $5,
+            attempts = 0, leased_until = NULL, leased_by = NULL, last_error = NULL, finished_at = now(),
+            run_at = CASE WHEN requested > $4 THEN greatest(now(), not_before) ELSE now() + make_interval(secs => $6) END,
+            payload = CASE WHEN requested > $4 THEN payload || $7::jsonb ELSE $7::jsonb END,
+            waiting_since = now()
+        WHERE kind = $1 AND key = $2 AND lease_no = $3 AND leased_until IS NOT NULL
+        RETURNING requested > done AND run_at <= now() AS again
+    ),
+    served AS (
+        UPDATE deliveries SET status = 'processed', processed_at = now(), attempts = attempts + 1, last_error = NULL
+        WHERE guid = ANY ($8) AND status = 'pending' AND EXISTS (SELECT 1 FROM finished)
+    )
+    SELECT again FROM finished CROSS JOIN LATERAL (
+        SELECT CASE WHEN again THEN pg_notify('countersign_work', '') END) AS notified";
+
+pub(crate) async fn finish(
+    executor: impl sqlx::PgExecutor<'_>,
+    lease: &WorkLease,
+    next: &Next,
+) -> Result<bool, StoreError> {
     let (later, delay, payload) = match next {
         Next::Done => (0_i64, Duration::ZERO, Value::Object(serde_json::Map::new())),
         Next::After(_, payload) if !payload.is_object() => {
@@ -132,43 +156,23 @@ pub(crate) async fn finish(connection: &mut PgConnection, lease: &WorkLease, nex
         }
         Next::After(delay, payload) => (1, *delay, clean_json(payload)),
     };
-    // Where nothing came in, what is left is what this run asks of itself. Where something did, that is due now and keeps all payloads.
-    let again: Option<bool> = sqlx::query_scalar(
-        "UPDATE work SET
-             done = $4, requested = requested + $5,
-             attempts = 0, leased_until = NULL, leased_by = NULL, last_error = NULL, finished_at = now(),
-             run_at = CASE WHEN requested > $4 THEN greatest(now(), not_before)
-                           ELSE now() + make_interval(secs => $6) END,
-             payload = CASE WHEN requested > $4 THEN payload || $7::jsonb ELSE $7::jsonb END,
-             waiting_since = now()
-         WHERE kind = $1 AND key = $2 AND lease_no = $3 AND leased_until IS NOT NULL
-         RETURNING requested > done AND run_at <= now()",
-    )
-    .bind(lease.kind())
-    .bind(lease.key())
-    .bind(lease.lease_no())
-    .bind(lease.requested())
-    .bind(later)
-    .bind(seconds(delay))
-    .bind(payload.to_string())
-    .fetch_optional(&mut *connection)
-    .await?;
-    let again = again.ok_or_else(|| lost(lease.kind(), lease.key(), lease.lease_no()))?;
     let guids: Vec<&str> = lease
         .deliveries()
         .iter()
         .map(|delivery| delivery.guid.as_str())
         .collect();
-    if !guids.is_empty() {
-        sqlx::query(
-            "UPDATE deliveries SET status = 'processed', processed_at = now(), attempts = attempts + 1, last_error = NULL
-             WHERE guid = ANY ($1) AND status = 'pending'",
-        )
+    let again: Option<bool> = sqlx::query_scalar(FINISH)
+        .bind(lease.kind())
+        .bind(lease.key())
+        .bind(lease.lease_no())
+        .bind(lease.requested())
+        .bind(later)
+        .bind(seconds(delay))
+        .bind(payload.to_string())
         .bind(guids)
-        .execute(connection)
+        .fetch_optional(executor)
         .await?;
-    }
-    Ok(again)
+    again.ok_or_else(|| lost(lease.kind(), lease.key(), lease.lease_no()))
 }
 
 /// Identifies an evaluation before it is stored, since its comment links to it.

@@ -23,7 +23,7 @@ use uuid::Uuid;
 use crate::error::{check_text, clean_json, clean_text};
 use crate::lease::{hold, lost};
 use crate::time::{Retry, chance, seconds};
-use crate::work::{notify, request_work};
+use crate::work::request_work;
 use crate::{Committed, NewWork, Next, PrLock, Store, StoreError, WorkLease};
 
 /// The kind of work that publishes.
@@ -382,10 +382,7 @@ impl Store {
                 Value::Object(serde_json::Map::new()),
             ),
         };
-        let again = crate::commit::finish(&mut transaction, lease, &next).await?;
-        if again {
-            notify(&mut transaction).await?;
-        }
+        let again = crate::commit::finish(&mut *transaction, lease, &next).await?;
         transaction.commit().await?;
         Ok(Committed { again, wishes: 0 })
     }

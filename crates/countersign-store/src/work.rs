@@ -259,7 +259,7 @@ const BURY_EXHAUSTED: &str = "
 /// no other has, from more candidates than it wants.
 ///
 /// Each step is a look-up in an index, whatever the planner believes of a table that fills and empties within minutes: some conditions are
-/// written in a way (`kind || ''`, `requested - done > 0`) that keeps it from taking an index by which it would read everything that waits.
+/// written in a way (`requested - done > 0`) that keeps it from taking an index by which it would read everything that waits.
 const CLAIM: &str = "
     WITH RECURSIVE
     -- The kinds and repositories that have anything to claim, each found by one step through the index.
@@ -273,9 +273,13 @@ const CLAIM: &str = "
               AND (w.kind, w.repository) > (waiting.kind, waiting.repository)
             ORDER BY w.kind, w.repository LIMIT 1) AS following
     ),
+    -- Read once: for the number of each repository, and for those that ran out.
+    leased AS MATERIALIZED (
+        SELECT kind, key, repository, run_at, attempts < max_attempts AS again, leased_until <= statement_timestamp() AS expired
+        FROM work WHERE leased_until > '-infinity'
+    ),
     held (repository, number) AS (
-        SELECT repository, count(*) FROM work WHERE leased_until > statement_timestamp() AND (kind || '') = ANY ($1)
-        GROUP BY repository
+        SELECT repository, count(*) FROM leased WHERE NOT expired AND kind = ANY ($1) GROUP BY repository
     ),
     due (kind, key, repository, run_at) AS (
         SELECT first.kind, first.key, first.repository, first.run_at
@@ -284,12 +288,13 @@ const CLAIM: &str = "
             WHERE w.kind = waiting.kind AND w.repository = waiting.repository
               AND w.requested > w.done AND w.dead_at IS NULL AND w.leased_until IS NULL
               AND w.run_at <= statement_timestamp()
-            ORDER BY w.run_at, w.key LIMIT $6
+            -- Of many repositories a few each are enough.
+            ORDER BY w.run_at, w.key
+            LIMIT (SELECT greatest(4, 2 * $6 / greatest(1, count(*))) FROM waiting AS all_of_them WHERE kind = ANY ($1))
         ) AS first
         WHERE waiting.kind = ANY ($1)
         UNION ALL
-        SELECT kind, key, repository, run_at FROM work
-        WHERE leased_until <= statement_timestamp() AND attempts < max_attempts AND (kind || '') = ANY ($1)
+        SELECT kind, key, repository, run_at FROM leased WHERE expired AND again AND kind = ANY ($1)
     ),
     candidates AS MATERIALIZED (
         SELECT kind, key FROM (
@@ -352,7 +357,7 @@ impl Store {
     }
 
     /// Takes work that is due: the repository served longest ago first, within it the longest due first. One claimer for each process, with as
-    /// many hands as it has free, is the cheapest way.
+    /// many hands as it has free, is the cheapest way. A claim may bring fewer than are due: nothing is left only when it brings nothing.
     pub async fn claim_work(&self, options: &ClaimOptions) -> Result<Claimed, StoreError> {
         let bound = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let candidates = options.most.saturating_mul(2).saturating_add(16);
