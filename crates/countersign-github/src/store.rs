@@ -21,7 +21,15 @@ pub(crate) struct Listed {
 }
 
 /// The paths of a commit below some prefixes.
-pub(crate) type Listing = Arc<BTreeMap<String, Listed>>;
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    pub(crate) entries: BTreeMap<String, Listed>,
+    /// Bytes of all files of the commit, also of those that are not listed here: what its archive unpacks to.
+    pub(crate) bytes: u64,
+}
+
+/// Shared [`Paths`].
+pub(crate) type Listing = Arc<Paths>;
 
 /// A file's content, or that it is no text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +60,7 @@ impl Stores {
         Self {
             listings: Cache::builder()
                 .max_capacity(limits.tree_cache_bytes / 4)
-                .weigher(|_, listing: &Listing| bounded(listing.keys().map(|path| path.len() + 160).sum()))
+                .weigher(|_, listing: &Listing| bounded(listing.entries.keys().map(|path| path.len() + 160).sum()))
                 .build(),
             blobs: Cache::builder()
                 .max_capacity(limits.tree_cache_bytes / 4 * 3)

@@ -14,11 +14,15 @@ use crate::calls::call::RAW;
 use crate::calls::{Call, at_once};
 use crate::client::RepoClient;
 use crate::error::GitHubError;
-use crate::store::{Content, Listed, Listing};
+use crate::store::{Content, Listed, Listing, Paths};
 use crate::wire;
 
-/// From so many missing contents on, a tarball is cheaper than single calls.
-const TARBALL_FROM: usize = 8;
+/// From so many missing contents on, a tarball is cheaper than single calls,
+const TARBALL_FROM: usize = 4;
+/// and from so many where it unpacks to much.
+const LARGE_TARBALL_FROM: usize = 40;
+/// Which is more than so many bytes.
+const LARGE: u64 = 64 << 20;
 /// Contents read one by one at most.
 const SINGLE: usize = 400;
 /// Of which so many at once.
@@ -100,7 +104,9 @@ impl Trees<'_> {
                 "GitHub lists only a part of them",
             ));
         }
-        let listing: Listing = Arc::new(answer.tree.into_iter().filter_map(|item| listed(item, &all)).collect());
+        let bytes = answer.tree.iter().filter_map(|item| item.size).sum();
+        let entries = answer.tree.into_iter().filter_map(|item| listed(item, &all)).collect();
+        let listing: Listing = Arc::new(Paths { entries, bytes });
         stores.keep_listing(name, sha, covers, Arc::clone(&listing));
         Ok(listing)
     }
@@ -113,15 +119,22 @@ impl Trees<'_> {
         grown: &mut Grown,
     ) -> BTreeMap<CommitSha, Cause> {
         let mut failed = BTreeMap::new();
-        let mut missing: Vec<(&CommitSha, BTreeSet<BlobId>)> = listings
+        let mut missing: Vec<(&CommitSha, BTreeSet<BlobId>, usize)> = listings
             .iter()
-            .map(|(sha, listing)| (*sha, self.missing(listing, grown)))
+            .map(|(sha, listing)| {
+                let from = if listing.bytes > LARGE {
+                    LARGE_TARBALL_FROM
+                } else {
+                    TARBALL_FROM
+                };
+                (*sha, self.missing(listing, grown), from)
+            })
             .collect();
-        missing.sort_by_key(|(_, ids)| std::cmp::Reverse(ids.len()));
-        for (sha, ids) in &mut missing {
+        missing.sort_by_key(|(_, ids, _)| std::cmp::Reverse(ids.len()));
+        for (sha, ids, from) in &mut missing {
             // One archive may have brought what the next commit lacked.
             ids.retain(|id| !grown.has(id));
-            if ids.len() < TARBALL_FROM {
+            if ids.len() < *from {
                 continue;
             }
             let call = Call::get(
@@ -147,10 +160,10 @@ impl Trees<'_> {
                 failed.insert((*sha).clone(), Cause::new(CauseKind::TooLarge, files_of(sha), why));
             }
         }
-        missing.retain(|(sha, _)| !failed.contains_key(*sha));
+        missing.retain(|(sha, _, _)| !failed.contains_key(*sha));
         let single: BTreeSet<&BlobId> = missing
             .iter()
-            .flat_map(|(_, ids)| ids)
+            .flat_map(|(_, ids, _)| ids)
             .filter(|id| !grown.has(id))
             .collect();
         let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
@@ -161,7 +174,7 @@ impl Trees<'_> {
             match read {
                 Ok(content) => self.keep(id.clone(), content, grown),
                 Err(error) => {
-                    for (sha, _) in missing.iter().filter(|(_, ids)| ids.contains(id)) {
+                    for (sha, _, _) in missing.iter().filter(|(_, ids, _)| ids.contains(id)) {
                         failed.insert((*sha).clone(), error.cause(files_of(sha)));
                     }
                 }
@@ -257,6 +270,7 @@ impl Trees<'_> {
     /// adds bulk then hides its bulk, not the small files beside it.
     fn wanted<'l>(&self, listing: &'l Listing) -> Vec<&'l BlobId> {
         let mut files: Vec<(u64, &BlobId)> = listing
+            .entries
             .values()
             .filter(|entry| entry.mode != EntryMode::Submodule && entry.size <= self.paths.max_file_bytes)
             .map(|entry| (entry.size, &entry.id))
@@ -281,6 +295,7 @@ impl Trees<'_> {
             entries: Arc::default(),
         };
         let entries = listing
+            .entries
             .iter()
             .filter(|(path, _)| tree.covers(path))
             .map(|(path, entry)| {

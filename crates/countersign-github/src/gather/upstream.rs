@@ -312,6 +312,7 @@ async fn page(
     documents.insert(source.to_owned(), text.to_string());
     for _ in 0..DEPTH {
         let included: Vec<(&str, &Listed)> = listing
+            .entries
             .iter()
             .filter(|(path, entry)| {
                 matches!(entry.mode, EntryMode::File | EntryMode::Executable)
@@ -367,13 +368,14 @@ fn find<'l>(listing: &'l Listing, page: &str, roots: &[String], endings: &[Strin
     };
     let is_file = |entry: &Listed| matches!(entry.mode, EntryMode::File | EntryMode::Executable);
     for candidate in candidates() {
-        if let Some((path, entry)) = listing.get_key_value(&candidate)
+        if let Some((path, entry)) = listing.entries.get_key_value(&candidate)
             && is_file(entry)
         {
             return Some((path, entry));
         }
     }
     let lower: BTreeMap<String, (&str, &Listed)> = listing
+        .entries
         .iter()
         .filter(|(_, entry)| is_file(entry))
         .map(|(path, entry)| (path.to_lowercase(), (path.as_str(), entry)))
@@ -409,6 +411,7 @@ fn has_word(text: &str, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Paths;
 
     fn listing(paths: &[&str]) -> Listing {
         let entry = || Listed {
@@ -416,7 +419,8 @@ mod tests {
             id: "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391".parse().unwrap(),
             size: 0,
         };
-        Arc::new(paths.iter().map(|path| ((*path).to_owned(), entry())).collect())
+        let entries = paths.iter().map(|path| ((*path).to_owned(), entry())).collect();
+        Arc::new(Paths { entries, bytes: 0 })
     }
 
     #[test]
