@@ -10,6 +10,7 @@ use countersign_policy::{LoadedPolicy, Policy};
 use countersign_signoff::{AuthorInfo, Recognition, Template};
 
 use crate::facts::affected::{self, Affected};
+use crate::facts::launches::Launches;
 use crate::facts::points::{self, Points};
 use crate::facts::reuse::{self, Reuse};
 use crate::facts::sweep::{self, Sweep};
@@ -25,7 +26,8 @@ pub struct Context<'a> {
     template: OnceCell<Result<Template, Cause>>,
     reuse: OnceCell<Result<Reuse, Cause>>,
     points: OnceCell<Result<Points, Cause>>,
-    affected: OnceCell<Result<Affected, Cause>>,
+    affected: OnceCell<Result<Arc<Affected>, Cause>>,
+    launches: OnceCell<Result<Launches<'a>, Cause>>,
     sweep: OnceCell<Result<Option<Sweep<'a>>, Cause>>,
 }
 
@@ -42,6 +44,7 @@ impl<'a> Context<'a> {
             reuse: OnceCell::new(),
             points: OnceCell::new(),
             affected: OnceCell::new(),
+            launches: OnceCell::new(),
             sweep: OnceCell::new(),
         }
     }
@@ -149,8 +152,27 @@ impl<'a> Context<'a> {
     /// # Errors
     /// What could not be read.
     pub fn affected(&self) -> Result<&Affected, &Cause> {
+        self.shared_affected().map(|affected| &**affected)
+    }
+
+    fn shared_affected(&self) -> Result<&Arc<Affected>, &Cause> {
         self.affected
-            .get_or_init(|| affected::compute(self.evidence, self.policy()))
+            .get_or_init(|| affected::compute(self.evidence, self.policy()).map(Arc::new))
+            .as_ref()
+    }
+
+    /// What the points of touched entries would start.
+    ///
+    /// # Errors
+    /// What could not be read, or that the policy has no rules for it.
+    pub fn launches(&self) -> Result<&Launches<'a>, &Cause> {
+        self.launches
+            .get_or_init(|| {
+                let policy = self.policy();
+                let rules = self.section("derive", &policy.derive)?;
+                let affected = self.shared_affected().map_err(Cause::clone)?.clone();
+                Launches::new(self.evidence, policy, rules, affected)
+            })
             .as_ref()
     }
 

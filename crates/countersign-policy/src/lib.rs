@@ -14,6 +14,7 @@ pub use sections::{
 };
 
 use countersign_core::CheckReport;
+use countersign_launch::point::DeriveRules;
 use countersign_matrix::{Layout, MatrixRules};
 use countersign_records::changelog::ChangelogRules;
 use countersign_records::evals::EvalRules;
@@ -53,6 +54,9 @@ pub struct Policy {
     pub matrix: MatrixRules,
     /// Where configs, scripts, recipes and launchers are (domain guide, sections 3.6 to 3.9).
     pub layout: Layout,
+    /// How a point leads to the server that it starts (product page, section 6); needed by the checks on launches.
+    #[serde(default)]
+    pub derive: Option<DeriveRules>,
     /// What evaluation results look like (domain guide, section 5).
     #[schemars(with = "serde_json::Value")]
     pub results: EvalRules,

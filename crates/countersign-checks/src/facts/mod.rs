@@ -1,6 +1,7 @@
 //! Facts that several checks need, derived from the evidence.
 
 pub mod affected;
+pub mod launches;
 pub mod points;
 pub mod reuse;
 pub mod runs;

@@ -38,6 +38,11 @@ impl<'e> TreeFiles<'e> {
         self.unread.borrow().clone()
     }
 
+    /// Whether the tree was listed where a path lies.
+    pub fn covers(&self, path: &str) -> bool {
+        self.tree.covers(path)
+    }
+
     /// The git object id of a path.
     pub fn id(&self, path: &str) -> Option<&str> {
         self.tree.entries.get(path).map(|entry| entry.id.as_str())
