@@ -19,6 +19,10 @@ import tarfile
 import tempfile
 
 FILE = "perf-changelog.yaml"
+FAST = """
+import yaml
+yaml.safe_load = lambda stream: yaml.load(stream, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+"""
 
 
 def git(clone, *args):
@@ -37,6 +41,9 @@ def main():
     parser.add_argument("--limit", type=int)
     parser.add_argument("--whole-limit", type=int, help="at most so many new answers of whole gates")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--select", nargs=2, metavar=("BINARY", "RULES"),
+                        help="the matrix example and its rules: our whole gate is then the gate and the generated matrix")
+    parser.add_argument("--only-whole-gate", action="store_true", help="ask only for whole gates, compare nothing")
     args = parser.parse_args()
 
     sys.path.insert(0, args.reference)
@@ -104,12 +111,16 @@ def main():
         if archive is None:
             archive = git(args.clone, "archive", row["head"], "utils", "configs") or git(
                 args.clone, "archive", row["head"], "utils", ".github/configs")
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as loader:
+            environment = dict(os.environ)
+            if args.fast:
+                (pathlib.Path(loader) / "sitecustomize.py").write_text(FAST)
+                environment["PYTHONPATH"] = loader
             tarfile.open(fileobj=io.BytesIO(archive)).extractall(folder, filter="data")
             done = subprocess.run(
                 [sys.executable, "utils/process_changelog.py", "--changelog-file", FILE,
                  "--base-ref", row["base"], "--head-ref", row["head"]],
-                cwd=folder, capture_output=True, text=True)
+                cwd=folder, capture_output=True, text=True, env=environment)
         return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["?"])[-1]
 
     rows = [json.loads(line) for line in pathlib.Path(args.ours).read_text().splitlines()]
@@ -126,7 +137,17 @@ def main():
             for row, reason in zip(todo, pool.map(whole_gate, todo)):
                 whole[row["head"]] = reason
                 print(json.dumps([row["head"], reason]), file=out, flush=True)
-    tables = {name: collections.Counter() for name in ("strict on the branch", "strict in the pull", "gate", "whole gate")}
+    if args.only_whole_gate:
+        print(f"{len(whole)} whole gates known")
+        return
+    ours_whole = {}
+    if args.select:
+        pairs = "".join(f"{row['base']} {row['head']}\n" for row in rows)
+        done = subprocess.run([*args.select, args.clone, "select"], input=pairs, capture_output=True, text=True, check=True)
+        for row, line in zip(rows, done.stdout.splitlines()):
+            ours_whole[row["head"]] = row["gate"] or json.loads(line).get("problems")
+    tables = {name: collections.Counter() for name in ("strict on the branch", "strict in the pull", "gate", "whole gate",
+                                                      "whole gate, matrix")}
     both = collections.Counter()
     for row in rows:
         base, head = (git(args.clone, "show", f"{row[side]}:{FILE}") or b"" for side in ("base", "head"))
@@ -138,11 +159,13 @@ def main():
         if row["head"] in whole:
             reason = whole[row["head"]] if head.endswith(b"\n") else "no final newline"
             theirs["whole gate"] = (reason, row["gate"])
+            if args.select:
+                theirs["whole gate, matrix"] = (reason, ours_whole[row["head"]])
         word = lambda reason: "refuses" if reason else "accepts"
         for name, (reason, ours) in theirs.items():
             tables[name][(word(reason), word(ours))] += 1
             if bool(reason) != bool(ours):
-                print(f"DIFFERENT {name} {row['head'][:9]} reference: {reason!r} ours: {ours}")
+                print(f"DIFFERENT {name} {row['head'][:9]} reference: {reason!r} ours: {str(ours)[:300]}")
         both[(word(theirs["gate"][0]), word(theirs["strict in the pull"][0]))] += 1
     print(f"{len(rows)} commits that change the changelog")
     for name, table in tables.items():

@@ -198,6 +198,60 @@ fn every_historical_version_reads_as_a_person_reads_it() {
     assert!(count > 700, "{count}");
 }
 
+/// The guide's status table (8.2) on its first day and at the snapshot's: every scenario, precision and arm of each row.
+#[test]
+fn the_guides_status_table_follows_from_the_file() {
+    let Some(path) = support::shared("inferencex/MODELS.md") else {
+        return;
+    };
+    let table = read(&std::fs::read_to_string(path).unwrap(), &support::models_rules()).unwrap();
+    let mut asked = 0;
+    let mut every = |prefix: &str, scenarios: &[&str], precisions: &[&str], arms: &[&str], expected: &str| {
+        for scenario in scenarios {
+            for precision in precisions {
+                for (arm, on) in arms.iter().flat_map(|arm| [(arm, "2026-08-07"), (arm, "2026-08-21")]) {
+                    let status = ask(&table, prefix, scenario, precision, arm, on);
+                    let shown = show(&status);
+                    let word = shown.split(' ').next().unwrap();
+                    assert_eq!(
+                        word, expected,
+                        "{prefix} {scenario} {precision} {arm} {on}: {status:#?}"
+                    );
+                    asked += 1;
+                }
+            }
+        }
+    };
+    let (all, short, both, spec) = (
+        ["agentic", "8k1k", "1k1k", "1k8k"],
+        ["1k1k", "1k8k"],
+        ["spec", "non"],
+        ["spec"],
+    );
+    let precisions = ["fp8", "fp4", "bf16"];
+    for retired in ["kimik2.5", "glm5", "glm5.1", "minimaxm2.5", "gptoss", "llama70b"] {
+        every(retired, &all, &precisions, &both, "deprecated");
+    }
+    for prefix in ["qwen3.8", "kimik3", "glm5.2", "minimaxm3", "dsv4"] {
+        every(prefix, &["agentic"], &precisions, &spec, "active");
+    }
+    every("kimik3", &["agentic"], &precisions, &["non"], "deprecated");
+    for announced in ["glm5.2", "minimaxm3", "dsv4"] {
+        every(announced, &["agentic"], &precisions, &["non"], "contradictory");
+    }
+    every("minimaxm3", &["8k1k", "1k1k"], &precisions, &both, "deprecated");
+    every("dsv4", &["8k1k"], &precisions, &both, "active");
+    every("dsv4", &["1k1k"], &precisions, &both, "deprecated");
+    every("qwen3.5", &["8k1k"], &["fp8", "fp4"], &both, "active");
+    every("qwen3.5", &["agentic"], &["fp8", "fp4"], &spec, "active");
+    every("qwen3.5", &["agentic"], &["fp8", "fp4"], &["non"], "contradictory");
+    every("qwen3.5", &["8k1k", "agentic"], &["bf16"], &both, "deprecated");
+    every("qwen3.5", &short, &precisions, &both, "deprecated");
+    every("dsr1", &["8k1k"], &precisions, &both, "active");
+    every("dsr1", &short, &precisions, &both, "deprecated");
+    assert!(asked > 400, "{asked}");
+}
+
 #[test]
 fn answers_point_at_their_lines() {
     let Some(path) = support::shared("inferencex/MODELS.md") else {
