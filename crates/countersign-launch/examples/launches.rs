@@ -290,13 +290,9 @@ fn pages(dir: &str, rev: &str, folder: &str, show: bool) {
 }
 
 #[derive(serde::Deserialize)]
-struct MatrixPolicy {
+struct Policy {
     matrix: matrix::MatrixRules,
     layout: matrix::Layout,
-}
-
-#[derive(serde::Deserialize)]
-struct DerivePolicy {
     derive: DeriveRules,
 }
 
@@ -319,22 +315,20 @@ impl Memory {
     }
 }
 
-fn fixtures() -> (MatrixPolicy, DerivePolicy) {
-    let dir = env!("CARGO_MANIFEST_DIR");
-    let matrix = std::fs::read_to_string(format!("{dir}/../countersign-matrix/testdata/rules.yaml")).unwrap();
-    let derive = std::fs::read_to_string(format!("{dir}/testdata/derive.yaml")).unwrap();
-    let limits = countersign_yaml::Limits::default();
-    (
-        countersign_yaml::from_str(&matrix, &limits).unwrap(),
-        countersign_yaml::from_str(&derive, &limits).unwrap(),
-    )
+fn policy() -> Policy {
+    let path = format!(
+        "{}/../../config/policies/inferencex-common.yaml",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let text = std::fs::read_to_string(path).unwrap();
+    countersign_yaml::from_str(&text, &countersign_yaml::Limits::default()).unwrap()
 }
 
 /// All points, or those of one entry (shown in full).
 fn points(dir: &str, rev: &str, only: &str) {
     let repo = Repository::new(dir, rev);
     let memory = Memory::load(&repo);
-    let (policy, derive) = fixtures();
+    let policy = policy();
     let configs = matrix::Configs::read(&memory.files, &policy.layout, &policy.matrix);
     let evals = if std::env::args().any(|a| a == "evals") {
         matrix::EvalMode::EvalsOnly
@@ -348,7 +342,7 @@ fn points(dir: &str, rev: &str, only: &str) {
         runners: &configs.runners,
         layout: &policy.layout,
         matrix: &policy.matrix,
-        rules: &derive.derive,
+        rules: &policy.derive,
         scripts: &cache,
     };
     let mut kinds: BTreeMap<String, (usize, usize, Tally)> = BTreeMap::new();
@@ -445,7 +439,7 @@ struct MajorPolicy {
 fn compare_points(dir: &str, rev: &str, key: &str, page: &str) {
     let repo = Repository::new(dir, rev);
     let memory = Memory::load(&repo);
-    let (policy, derive) = fixtures();
+    let policy = policy();
     let major = std::fs::read_to_string(format!("{}/testdata/major.yaml", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let major: MajorPolicy = countersign_yaml::from_str(&major, &countersign_yaml::Limits::default()).unwrap();
     let text = std::fs::read_to_string(page).unwrap();
@@ -457,7 +451,7 @@ fn compare_points(dir: &str, rev: &str, key: &str, page: &str) {
         runners: &configs.runners,
         layout: &policy.layout,
         matrix: &policy.matrix,
-        rules: &derive.derive,
+        rules: &policy.derive,
         scripts: &cache,
     };
     let entry = configs.masters.get(key).unwrap();

@@ -133,21 +133,16 @@ fn files() -> matrix::MapFiles {
 }
 
 #[derive(serde::Deserialize)]
-struct MatrixPolicy {
+struct Policy {
     matrix: matrix::MatrixRules,
     layout: matrix::Layout,
-}
-
-#[derive(serde::Deserialize)]
-struct DerivePolicy {
     derive: DeriveRules,
 }
 
 fn derive(files: &matrix::MapFiles, key: &str, eval: bool) -> Vec<PointLaunches> {
     let limits = countersign_yaml::Limits::default();
-    let policy: MatrixPolicy =
-        countersign_yaml::from_str(include_str!("../../countersign-matrix/testdata/rules.yaml"), &limits).unwrap();
-    let rules: DerivePolicy = countersign_yaml::from_str(include_str!("../testdata/derive.yaml"), &limits).unwrap();
+    let text = include_str!("../../../config/policies/inferencex-common.yaml");
+    let policy: Policy = countersign_yaml::from_str(text, &limits).unwrap();
     let configs = matrix::Configs::read(files, &policy.layout, &policy.matrix);
     let entry = configs.masters.get(key).unwrap();
     let mut rows = matrix::entry_rows(&configs, &policy.matrix, entry).unwrap();
@@ -160,7 +155,7 @@ fn derive(files: &matrix::MapFiles, key: &str, eval: bool) -> Vec<PointLaunches>
         runners: &configs.runners,
         layout: &policy.layout,
         matrix: &policy.matrix,
-        rules: &rules.derive,
+        rules: &policy.derive,
         scripts: &cache,
     };
     rows.iter().map(|row| point::derive(&tree, entry, row)).collect()

@@ -54,7 +54,8 @@ impl World {
             a.path.iter().filter(|l| !b.path.contains(l)).cloned().collect()
         };
         let all = only(self, other).into_iter().chain(only(other, self));
-        all.flat_map(|l| l.depends_on.iter().cloned().collect::<Vec<_>>()).collect()
+        all.flat_map(|l| l.depends_on.iter().cloned().collect::<Vec<_>>())
+            .collect()
     }
 
     /// How many things differ: worlds that differ least are joined first.
@@ -140,7 +141,9 @@ impl World {
 /// Let the choices of a joined variable say which unknowns decide; `stable` when it is the same until it is set again.
 fn tell(var: &mut Var, because: &BTreeSet<Arc<str>>, stable: bool) {
     let told = |value: &Value| -> Option<Value> {
-        let unknown = value.single_unknown().filter(|u| u.why == Why::Joined || u.why == Why::Loop)?;
+        let unknown = value
+            .single_unknown()
+            .filter(|u| u.why == Why::Joined || u.why == Why::Loop)?;
         let mut unknown = (**unknown).clone();
         if !because.is_empty() {
             // The choice itself is not a root when what decides is known.

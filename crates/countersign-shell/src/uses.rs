@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::syntax::Script;
 use crate::syntax::ast::{
-    Arg, Assign, AssignValue, Block, Cond, Index, Param, ParamName, ParamOp, PartKind, Redir, Simple, Stmt, StmtKind, Word,
+    Arg, Assign, AssignValue, Block, Cond, Index, Param, ParamName, ParamOp, PartKind, Redir, Simple, Stmt, StmtKind,
+    Word,
 };
 
 /// Uses of one script.
@@ -57,7 +58,11 @@ impl Telling {
 
 impl Uses {
     pub(crate) fn of(script: &Script) -> Uses {
-        let mut walk = Walk { uses: Uses::default(), function: "".into(), captured: false };
+        let mut walk = Walk {
+            uses: Uses::default(),
+            function: "".into(),
+            captured: false,
+        };
         walk.block(&script.body);
         for doc in &script.heredocs {
             walk.value(&doc.body);
@@ -148,7 +153,20 @@ impl Walk {
         };
         let asks = matches!(
             name.as_deref(),
-            Some("test" | "[" | "kill" | "wait" | ":" | "true" | "shift" | "exit" | "return" | "unset" | "disown" | "jobs")
+            Some(
+                "test"
+                    | "["
+                    | "kill"
+                    | "wait"
+                    | ":"
+                    | "true"
+                    | "shift"
+                    | "exit"
+                    | "return"
+                    | "unset"
+                    | "disown"
+                    | "jobs"
+            )
         );
         let echoes = matches!(name.as_deref(), Some("echo" | "printf")) && !self.captured && simple.redirs.is_empty();
         if let Some(name) = &name {
@@ -220,7 +238,9 @@ impl Walk {
         for part in &word.parts {
             if let PartKind::Lit(text) = &part.kind {
                 let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-                self.uses.values.extend(words.filter(|w| crate::eval::is_name(w)).map(Arc::from));
+                self.uses
+                    .values
+                    .extend(words.filter(|w| crate::eval::is_name(w)).map(Arc::from));
             }
         }
     }
@@ -260,7 +280,12 @@ impl Walk {
                 self.arithmetic(a);
                 b.iter().for_each(|w| self.arithmetic(w));
             }
-            ParamOp::None | ParamOp::Length | ParamOp::Keys | ParamOp::Names | ParamOp::Transform(_) | ParamOp::Unsupported => {}
+            ParamOp::None
+            | ParamOp::Length
+            | ParamOp::Keys
+            | ParamOp::Names
+            | ParamOp::Transform(_)
+            | ParamOp::Unsupported => {}
         }
     }
 }

@@ -100,7 +100,9 @@ impl Status {
 
     /// The same with the question in words.
     pub(crate) fn asked(&self) -> Status {
-        let Status::Ran(argv, at) = self else { return self.clone() };
+        let Status::Ran(argv, at) = self else {
+            return self.clone();
+        };
         let mut shown = String::new();
         for word in argv.iter() {
             if !shown.is_empty() {
@@ -122,8 +124,20 @@ impl Status {
     /// The status that is zero when a question has the answer yes.
     pub(crate) fn unknown(text: String, at: Span, depends_on: std::collections::BTreeSet<Arc<str>>) -> Status {
         let key = id_of(Why::Status, &text, at);
-        let literal = Literal { text: text.into(), at, holds: true, other_side_ends: false, depends_on };
-        let condition = Condition { literal, key, stable: false, when_true: Vec::new(), when_false: Vec::new() };
+        let literal = Literal {
+            text: text.into(),
+            at,
+            holds: true,
+            other_side_ends: false,
+            depends_on,
+        };
+        let condition = Condition {
+            literal,
+            key,
+            stable: false,
+            when_true: Vec::new(),
+            when_false: Vec::new(),
+        };
         Status::Unknown(Arc::new(condition), true)
     }
 }
@@ -479,7 +493,11 @@ pub(crate) fn same_known_files(a: &PMap<Arc<WrittenFile>>, b: &PMap<Arc<WrittenF
 
 /// The status of two paths put together: unknown.
 pub(crate) fn joined_status(at: Span) -> Status {
-    Status::unknown(format!("the status at line {} is zero", at.line), at, Default::default())
+    Status::unknown(
+        format!("the status at line {} is zero", at.line),
+        at,
+        Default::default(),
+    )
 }
 
 fn substitute_word(word: &Word, id: u64, with: &Value) -> Word {

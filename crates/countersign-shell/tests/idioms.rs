@@ -528,7 +528,11 @@ out "$K" "$AL"
     // The same question asked twice has one answer, although the worlds were put together in between.
     assert_eq!(lines, ["[3][3.00]", "[7][3.84]"]);
     for command in evaluation.programs().filter(|c| c.name().as_deref() == Some("out")) {
-        assert!(command.path.iter().any(|l| l.depends_on.contains("$(probe a)")), "{:?}", command.path);
+        assert!(
+            command.path.iter().any(|l| l.depends_on.contains("$(probe a)")),
+            "{:?}",
+            command.path
+        );
     }
     // A variable whose text is taken keeps its worlds, also when a function prints it.
     let script = "name() { echo \"$N\"; }\nif probe; then N=a; M=1; else N=b; M=2; fi\nout \"$(name)\" \"$M\"";
@@ -544,8 +548,10 @@ fn answers_belong_to_their_command() {
     impl Answers for Known {
         fn answer(&self, command: &Command) -> Option<Answer> {
             let name = command.name()?;
-            (name == "version" || name == "other")
-                .then(|| Answer { output: Some(format!("{name} says\n")), status: Some(i32::from(name == "other")) })
+            (name == "version" || name == "other").then(|| Answer {
+                output: Some(format!("{name} says\n")),
+                status: Some(i32::from(name == "other")),
+            })
         }
     }
     let script = "ask() { x=$(version); y=$(other) || y=failed; }\nask\nask\nout \"$x\" \"$y\"";

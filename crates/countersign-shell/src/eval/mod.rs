@@ -433,7 +433,11 @@ impl<'a> Evaluator<'a> {
 
     /// An unknown status: "this command succeeds".
     fn unknown_status(&self, text: &str, at: Span, from: BTreeSet<Arc<str>>) -> Status {
-        let text: String = if text.is_empty() { "?".into() } else { text.chars().take(160).collect() };
+        let text: String = if text.is_empty() {
+            "?".into()
+        } else {
+            text.chars().take(160).collect()
+        };
         Status::unknown(text, at, from)
     }
 
@@ -541,7 +545,10 @@ impl<'a> Evaluator<'a> {
         let mut kept: Vec<World> = Vec::with_capacity(worlds.len());
         for world in worlds.drain(..) {
             self.steps += kept.len();
-            match kept.iter_mut().find(|k| k.same_state(&world, with_status, Some(&telling))) {
+            match kept
+                .iter_mut()
+                .find(|k| k.same_state(&world, with_status, Some(&telling)))
+            {
                 Some(known) => {
                     if !known.status.same(&world.status) {
                         known.status = crate::world::joined_status(at);

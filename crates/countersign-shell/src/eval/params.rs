@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::cut::{change_case, remove_prefix, remove_suffix, replace, substring};
 use super::{Evaluator, Rest, environment_unknown};
 use crate::arith::{self, Num};
+use crate::join::choice;
 use crate::output::{Note, Word};
 use crate::syntax::ast::{Index, Param, ParamName, ParamOp, Word as WordNode};
 use crate::value::{Shape, Span, Value, Why};
-use crate::join::choice;
 use crate::world::{FrameKind, Status, Var, VarValue, World};
 
 impl Evaluator<'_> {

@@ -50,7 +50,10 @@ impl Evaluator<'_> {
             return self.child_text(world, &text, arguments, &assignments, at);
         }
         let mut status = None;
-        let answer = self.answers.zip(recorded).and_then(|(a, index)| a.answer(self.out.commands.get(index)?));
+        let answer = self
+            .answers
+            .zip(recorded)
+            .and_then(|(a, index)| a.answer(self.out.commands.get(index)?));
         if let Some(answer) = answer {
             match answer.output {
                 Some(output) => self.emit(&mut world, &Value::text(output, at), at),

@@ -164,7 +164,12 @@ impl Evaluator<'_> {
         }
     }
 
-    pub(super) fn record_invocation(&mut self, world: &World, invocation: &Invocation<'_>, kind: CommandKind) -> Option<usize> {
+    pub(super) fn record_invocation(
+        &mut self,
+        world: &World,
+        invocation: &Invocation<'_>,
+        kind: CommandKind,
+    ) -> Option<usize> {
         let stdin = match &world.input {
             Source::Lines(lines, taken) if lines.len() < 20_000 => {
                 let mut text = Value::empty();

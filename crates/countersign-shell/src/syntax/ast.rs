@@ -294,11 +294,13 @@ impl Word {
     pub(crate) fn plain(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] => Some(""),
-            [Part { kind: PartKind::Lit(text), quoted, .. }]
-                if *quoted || !text.contains(['*', '?', '[', '\\', '(']) =>
-            {
-                Some(text)
-            }
+            [
+                Part {
+                    kind: PartKind::Lit(text),
+                    quoted,
+                    ..
+                },
+            ] if *quoted || !text.contains(['*', '?', '[', '\\', '(']) => Some(text),
             _ => None,
         }
     }
