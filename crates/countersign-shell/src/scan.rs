@@ -1,13 +1,13 @@
 //! Every command of a script, reachable or not: for checks that look at what a file contains (engine patches that
 //! survive in a touched file, issue 4), with here-documents and what variables of the file can stand for.
 
+mod resolve;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::eval::paths;
 use crate::syntax::ast::{
-    Arg, Assign, AssignValue, Block, Cond, Param, ParamName, ParamOp, Part, PartKind, Redir, Simple, Stmt, StmtKind,
-    Word,
+    Arg, Assign, AssignValue, Block, Cond, ParamName, ParamOp, PartKind, Redir, Simple, Stmt, StmtKind, Word,
 };
 use crate::syntax::{Pos, RedirectOp, Script};
 
@@ -505,190 +505,6 @@ impl<'s> Scanner<'s> {
             }
         }
     }
-
-    /// The words one word becomes: an array that the file fills is put in.
-    fn words(&mut self, word: &'s Word) -> Vec<RawWord> {
-        if let [
-            Part {
-                kind: PartKind::Param(param),
-                ..
-            },
-        ] = word.parts.as_slice()
-            && let ParamName::Var(name) = &param.name
-            && matches!(param.op, ParamOp::None | ParamOp::Alternative(..))
-            && matches!(
-                param.index,
-                Some(crate::syntax::ast::Index::All | crate::syntax::ast::Index::Star)
-            )
-        {
-            let mut items = Vec::new();
-            for assigned in self.assigned.get(&**name).into_iter().flatten() {
-                match assigned {
-                    Assigned::Array(words) => items.extend(words.iter().copied()),
-                    Assigned::Word(word) => items.push(word),
-                }
-            }
-            if !items.is_empty() && items.len() < 2048 {
-                return items.into_iter().map(|w| self.word(w)).collect();
-            }
-        }
-        vec![self.word(word)]
-    }
-
-    fn word(&mut self, word: &Word) -> RawWord {
-        let (mut texts, known) = self.resolve(word, 0);
-        if texts.is_empty() {
-            texts.push(String::new());
-        }
-        RawWord {
-            texts,
-            known,
-            at: word.at,
-        }
-    }
-
-    fn resolve(&mut self, word: &Word, depth: usize) -> (Vec<String>, bool) {
-        let mut texts = vec![String::new()];
-        let mut known = true;
-        for part in &word.parts {
-            let (choices, sure) = self.part(part, depth);
-            known &= sure;
-            self.texts += texts.len() * choices.len();
-            if choices.len() == 1 {
-                texts.iter_mut().for_each(|t| t.push_str(&choices[0]));
-            } else {
-                texts = texts
-                    .iter()
-                    .flat_map(|t| choices.iter().map(move |c| format!("{t}{c}")))
-                    .collect();
-                known &= texts.len() <= MAX_TEXTS;
-                texts.truncate(MAX_TEXTS);
-            }
-            if texts.iter().any(|t| t.len() > MAX_TEXT) {
-                texts = texts.into_iter().map(cut).collect();
-                known = false;
-            }
-        }
-        (texts, known)
-    }
-
-    fn part(&mut self, part: &Part, depth: usize) -> (Vec<String>, bool) {
-        match &part.kind {
-            PartKind::Lit(text) => (vec![text.to_string()], true),
-            PartKind::Tilde(user) => (vec![format!("~{user}")], true),
-            PartKind::Command(body, text) => match self.directory(body) {
-                Some(dir) => (vec![dir], true),
-                None => (vec![text.to_string()], false),
-            },
-            PartKind::Process(_, _, text) | PartKind::Arith(_, text) => (vec![text.to_string()], false),
-            PartKind::Hole(_) => (vec!["…".into()], false),
-            PartKind::Param(param) => self.param(param, depth),
-        }
-    }
-
-    /// `$(dirname "$0")`, `$(cd "$(dirname "$0")" && pwd)`: where the script lies.
-    fn directory(&self, body: &Block) -> Option<String> {
-        let stmt = body.stmts.first().filter(|_| body.stmts.len() == 1)?;
-        let simple = |stmt: &Stmt, name: &str| match &stmt.kind {
-            StmtKind::Simple(simple) => match simple.words.as_slice() {
-                [Arg::Word(first), Arg::Word(last)] if first.literal().as_deref() == Some(name) => Some(last.clone()),
-                [Arg::Word(first), _, Arg::Word(last)] if first.literal().as_deref() == Some(name) => {
-                    Some(last.clone())
-                }
-                _ => None,
-            },
-            _ => None,
-        };
-        if let StmtKind::AndOr(first, rest) = &stmt.kind
-            && let [(_, last)] = rest.as_slice()
-            && is_pwd(last)
-            && let Some(target) = simple(first, "cd")
-        {
-            let mut out = String::new();
-            for part in &target.parts {
-                match &part.kind {
-                    PartKind::Lit(text) => out.push_str(text),
-                    PartKind::Command(body, _) => out.push_str(&self.directory(body)?),
-                    _ => return None,
-                }
-            }
-            return Some(paths::normal(&out));
-        }
-        let target = simple(stmt, "dirname")?;
-        let [
-            Part {
-                kind: PartKind::Param(param),
-                ..
-            },
-        ] = target.parts.as_slice()
-        else {
-            return None;
-        };
-        let own = match &param.name {
-            ParamName::Positional(0) => true,
-            ParamName::Var(name) => &**name == "BASH_SOURCE",
-            _ => false,
-        };
-        own.then(|| paths::dirname(&self.script.path))
-    }
-
-    fn param(&mut self, param: &Param, depth: usize) -> (Vec<String>, bool) {
-        let shown = |p: &Param| match &p.name {
-            ParamName::Var(name) if matches!(p.op, ParamOp::None) && p.index.is_none() => format!("${{{name}}}"),
-            _ => p.text.to_string(),
-        };
-        if param.name == ParamName::Positional(0) && matches!(param.op, ParamOp::None) {
-            return (vec![self.script.path.to_string()], true);
-        }
-        let ParamName::Var(name) = &param.name else {
-            return (vec![shown(param)], false);
-        };
-        if depth >= MAX_DEPTH || self.texts > MAX_WORK || param.indirect {
-            return (vec![shown(param)], false);
-        }
-        let plain = matches!(
-            param.op,
-            ParamOp::None | ParamOp::Default(..) | ParamOp::Assign(..) | ParamOp::Error(..)
-        );
-        if !plain {
-            return (vec![shown(param)], false);
-        }
-        let mut sources: Vec<&Word> = Vec::new();
-        let mut arrays = Vec::new();
-        for assigned in self.assigned.get(&**name).into_iter().flatten() {
-            match assigned {
-                Assigned::Word(word) => sources.push(word),
-                Assigned::Array(words) => arrays.push(words.clone()),
-            }
-        }
-        let mut texts: Vec<String> = Vec::new();
-        let mut known = true;
-        let default = match &param.op {
-            ParamOp::Default(_, word) | ParamOp::Assign(_, word) => Some(word),
-            _ => None,
-        };
-        for word in sources.into_iter().chain(default) {
-            let (more, sure) = self.resolve(word, depth + 1);
-            known &= sure;
-            texts.extend(more);
-        }
-        for words in arrays {
-            let row: Vec<String> = words
-                .iter()
-                .take(256)
-                .map(|w| self.resolve(w, depth + 1).0.swap_remove(0))
-                .collect();
-            texts.push(row.join(" "));
-        }
-        if texts.is_empty() {
-            return (vec![shown(param)], false);
-        }
-        let mut seen = std::collections::BTreeSet::new();
-        texts.retain(|t| seen.insert(t.clone()));
-        known &= texts.len() <= MAX_TEXTS;
-        texts.truncate(MAX_TEXTS);
-        (texts, known)
-    }
 }
 
 fn cut(mut text: String) -> String {
@@ -721,13 +537,4 @@ fn inner_text(command: &RawCommand) -> Option<(String, Pos)> {
     })?;
     let word = command.argv.get(shell + 1 + flag + 1)?;
     Some((word.texts[0].clone(), word.at))
-}
-
-fn is_pwd(stmt: &Stmt) -> bool {
-    match &stmt.kind {
-        StmtKind::Simple(simple) => {
-            matches!(simple.words.first(), Some(Arg::Word(word)) if word.literal().as_deref() == Some("pwd"))
-        }
-        _ => false,
-    }
 }

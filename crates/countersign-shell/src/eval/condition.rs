@@ -14,12 +14,12 @@ use crate::value::{Shape, Span, Unknown, Value, Why};
 use crate::world::{Condition, Fact, Refine, Status, Var, VarValue, World, id_of};
 
 /// An answer, or the question that has to be asked.
-enum Answer {
+pub(super) enum Answer {
     Known(bool),
     Ask(Question),
 }
 
-struct Question {
+pub(super) struct Question {
     /// The question is asked the other way round: yes means that the text does not hold.
     negated: bool,
     text: String,
@@ -30,7 +30,7 @@ struct Question {
 }
 
 impl Answer {
-    fn not(self) -> Answer {
+    pub(super) fn not(self) -> Answer {
         match self {
             Answer::Known(yes) => Answer::Known(!yes),
             Answer::Ask(q) => Answer::Ask(Question {
@@ -58,7 +58,7 @@ impl Question {
 }
 
 /// `&&` (true) or `||` over answers.
-fn combine(answers: Vec<Answer>, all: bool) -> Answer {
+pub(super) fn combine(answers: Vec<Answer>, all: bool) -> Answer {
     let mut asks: Vec<Question> = Vec::new();
     for answer in answers {
         match answer {
@@ -96,7 +96,7 @@ fn combine(answers: Vec<Answer>, all: bool) -> Answer {
 }
 
 impl Evaluator<'_> {
-    fn status_of(&self, answer: Answer, at: Span) -> Status {
+    pub(super) fn status_of(&self, answer: Answer, at: Span) -> Status {
         match answer {
             Answer::Known(yes) => Status::Known(i32::from(!yes)),
             Answer::Ask(q) => {
@@ -199,7 +199,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn unary(&mut self, world: &mut World, op: &str, value: &Value) -> Answer {
+    pub(super) fn unary(&mut self, world: &mut World, op: &str, value: &Value) -> Answer {
         let shown = short(&value.display());
         match op {
             "-n" | "-z" => {
@@ -298,7 +298,7 @@ impl Evaluator<'_> {
         Answer::Ask(question)
     }
 
-    fn binary(&mut self, world: &World, op: &str, left: &Value, right: &Value) -> Answer {
+    pub(super) fn binary(&mut self, world: &World, op: &str, left: &Value, right: &Value) -> Answer {
         match op {
             "=" | "==" | "!=" => {
                 let answer = if left.same(right) {
@@ -506,73 +506,6 @@ impl Evaluator<'_> {
         world.vars.insert("BASH_REMATCH".into(), Arc::new(var));
     }
 
-    /// `test` and `[ ]`, on expanded words.
-    pub(super) fn test_builtin(&mut self, world: &mut World, words: &[Word], at: Span) -> Status {
-        let mut at_word = 0;
-        let answer = match words.len() {
-            0 => Answer::Known(false),
-            1 => self.unary(world, "-n", &words[0].value),
-            _ => self.test_or(world, words, &mut at_word, 0),
-        };
-        self.status_of(answer, at)
-    }
-
-    fn test_or(&mut self, world: &mut World, words: &[Word], at: &mut usize, depth: usize) -> Answer {
-        let mut answers = vec![self.test_and(world, words, at, depth)];
-        while is(words, *at, "-o") {
-            *at += 1;
-            answers.push(self.test_and(world, words, at, depth));
-        }
-        combine(answers, false)
-    }
-
-    fn test_and(&mut self, world: &mut World, words: &[Word], at: &mut usize, depth: usize) -> Answer {
-        let mut answers = vec![self.test_primary(world, words, at, depth)];
-        while is(words, *at, "-a") {
-            *at += 1;
-            answers.push(self.test_primary(world, words, at, depth));
-        }
-        combine(answers, true)
-    }
-
-    fn test_primary(&mut self, world: &mut World, words: &[Word], at: &mut usize, depth: usize) -> Answer {
-        let mut negated = false;
-        while is(words, *at, "!") && *at + 1 < words.len() && !binary_operator(words, *at + 1) {
-            *at += 1;
-            negated = !negated;
-        }
-        let answer = self.test_term(world, words, at, depth);
-        if negated { answer.not() } else { answer }
-    }
-
-    fn test_term(&mut self, world: &mut World, words: &[Word], at: &mut usize, depth: usize) -> Answer {
-        let Some(first) = words.get(*at) else {
-            return Answer::Known(false);
-        };
-        if binary_operator(words, *at + 1)
-            && let (Some(op), Some(right)) = (words[*at + 1].value.known(), words.get(*at + 2))
-        {
-            *at += 3;
-            return self.binary(world, &op, &first.value, &right.value);
-        }
-        if is(words, *at, "(") && depth < 16 {
-            *at += 1;
-            let answer = self.test_or(world, words, at, depth + 1);
-            *at += usize::from(is(words, *at, ")"));
-            return answer;
-        }
-        if let Some(op) = first.value.known()
-            && op.len() == 2
-            && op.starts_with('-')
-            && let Some(operand) = words.get(*at + 1)
-        {
-            *at += 2;
-            return self.unary(world, &op, &operand.value);
-        }
-        *at += 1;
-        self.unary(world, "-n", &first.value)
-    }
-
     /// `(( … ))`: true when not zero.
     pub(super) fn arith_status(&mut self, world: &mut World, word: &WordNode, at: Span) -> Status {
         match self.arith_word(world, word, at) {
@@ -583,21 +516,6 @@ impl Evaluator<'_> {
             }
         }
     }
-}
-
-fn is(words: &[Word], at: usize, text: &str) -> bool {
-    words.get(at).and_then(|w| w.value.known()).is_some_and(|t| t == text)
-}
-
-fn binary_operator(words: &[Word], at: usize) -> bool {
-    const OPERATORS: [&str; 14] = [
-        "=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef",
-    ];
-    at + 1 < words.len()
-        && words
-            .get(at)
-            .and_then(|w| w.value.known())
-            .is_some_and(|t| OPERATORS.contains(&t.as_ref()))
 }
 
 /// An operand for people: quoted unless it is plain text.

@@ -1,6 +1,9 @@
 //! The evaluator: statements on sets of worlds, in order, within bounds. It starts nothing and reads nothing but
 //! the scripts of the given tree.
 
+mod arithmetic;
+mod assign;
+mod awk;
 mod builtins;
 mod condition;
 mod cut;
@@ -11,11 +14,15 @@ mod flow;
 mod loops;
 mod params;
 pub(crate) mod paths;
+mod pipeline;
 mod printf;
 mod programs;
+mod record;
 mod redirect;
 mod sed;
 mod simple;
+mod test;
+mod variables;
 
 pub(crate) use declare::is_name;
 
@@ -24,7 +31,7 @@ use std::sync::Arc;
 
 use crate::cache::ScriptCache;
 use crate::limits::Limits;
-use crate::output::{Call, Command, Diagnostic, End, Evaluation, Note, Word};
+use crate::output::{Call, Command, Diagnostic, Evaluation, Note, Word};
 use crate::pmap::PMap;
 use crate::syntax::{Pos, Script};
 use crate::uses::{Telling, Uses};
@@ -123,9 +130,6 @@ const MAX_DEPTH: usize = 150;
 
 /// Notes kept.
 const MAX_NOTES: usize = 500;
-
-/// Early ends kept.
-const MAX_ENDS: usize = 200;
 
 pub(crate) struct Evaluator<'a> {
     files: &'a dyn Files,
@@ -453,87 +457,6 @@ impl<'a> Evaluator<'a> {
         self.unknown_value(Why::Limit, "a value over the size bound", at, value.depends_on())
     }
 
-    /// Record a command; an equal one of another world takes it in. Gives its place in the list.
-    fn record(&mut self, command: Command) -> Option<usize> {
-        let at = command.span;
-        if self.out.commands.len() >= self.limits.commands {
-            self.bound(at, format!("more than {} commands", self.limits.commands));
-            return None;
-        }
-        let mut hash: u64 = id_of(Why::Process, "", at);
-        for word in command.argv.iter().chain(command.assignments.iter().map(|(_, w)| w)) {
-            for piece in word.value.pieces() {
-                let mix = match &piece.kind {
-                    crate::value::PieceKind::Text(text) => id_of(Why::Output, text, Span::NOWHERE),
-                    crate::value::PieceKind::Unknown(unknown) => unknown.id,
-                };
-                hash = hash.rotate_left(5) ^ mix;
-            }
-            hash = hash.wrapping_mul(31).wrapping_add(1);
-        }
-        let mut size = 0;
-        if let Some(known) = self.seen.get(&hash) {
-            for &index in known {
-                let other = &mut self.out.commands[index];
-                let equal = other.kind == command.kind
-                    && other.argv == command.argv
-                    && other.assignments == command.assignments
-                    && other.redirects == command.redirects
-                    && other.calls == command.calls
-                    && other.stdin == command.stdin
-                    && other.background == command.background
-                    && same_environment(other, &command);
-                if equal {
-                    if !Arc::ptr_eq(&other.path, &command.path) {
-                        let common = other
-                            .path
-                            .iter()
-                            .filter(|l| command.path.contains(l))
-                            .cloned()
-                            .collect();
-                        other.path = Arc::new(common);
-                    }
-                    return Some(index);
-                }
-            }
-        }
-        for word in &command.argv {
-            size += word.value.size() + 64;
-        }
-        self.count_bytes(at, size);
-        self.seen.entry(hash).or_default().push(self.out.commands.len());
-        self.out.commands.push(command);
-        Some(self.out.commands.len() - 1)
-    }
-
-    fn end(&mut self, world: &World, at: Span) {
-        if self.out.ends.len() >= MAX_ENDS {
-            return;
-        }
-        let status = match world.status {
-            Status::Known(code) => Some(code),
-            Status::Unknown(..) | Status::Ran(..) => None,
-        };
-        let calls = &self.calls;
-        match self
-            .out
-            .ends
-            .iter_mut()
-            .find(|e| e.at == at && e.status == status && e.calls == *calls)
-        {
-            Some(known) => {
-                let common = known.path.iter().filter(|l| world.path.contains(l)).cloned().collect();
-                known.path = Arc::new(common);
-            }
-            None => self.out.ends.push(End {
-                status,
-                at,
-                path: world.path.clone(),
-                calls: calls.clone(),
-            }),
-        }
-    }
-
     /// Merge worlds that no longer differ; join the nearest when there are more than `most`.
     fn settle(&mut self, mut worlds: Vec<World>, at: Span, most: usize, why: Why, with_status: bool) -> Vec<World> {
         if worlds.len() < 2 {
@@ -588,20 +511,6 @@ impl<'a> Evaluator<'a> {
         }
         kept
     }
-}
-
-fn same_environment(a: &Command, b: &Command) -> bool {
-    crate::world::same_known_files(&a.files, &b.files)
-        && (a.vars.same_by(&b.vars, |x, y| Arc::ptr_eq(x, y) || x == y) || {
-            let exported = |c: &'_ Command| -> Vec<(Arc<str>, Arc<Var>)> {
-                c.vars
-                    .iter()
-                    .filter(|(_, v)| v.exported)
-                    .map(|(k, v)| (k.clone(), v.clone()))
-                    .collect()
-            };
-            exported(a) == exported(b)
-        })
 }
 
 /// The unknown that an environment variable is.

@@ -3,120 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::Evaluator;
 use super::cut::{change_case, remove_prefix, remove_suffix, replace, substring};
-use super::{Evaluator, Rest, environment_unknown};
-use crate::arith::{self, Num};
+use crate::arith::Num;
 use crate::join::choice;
 use crate::output::{Note, Word};
 use crate::syntax::ast::{Index, Param, ParamName, ParamOp, Word as WordNode};
 use crate::value::{Shape, Span, Value, Why};
-use crate::world::{FrameKind, Status, Var, VarValue, World};
+use crate::world::{FrameKind, VarValue, World};
 
 impl Evaluator<'_> {
-    /// A variable's value as `$name`; None when it is not set.
-    pub(super) fn lookup(&mut self, world: &mut World, name: &str, at: Span) -> Option<Value> {
-        if let Some(var) = world.vars.get(name) {
-            return match &var.value {
-                VarValue::Indexed(_) | VarValue::Assoc(_) | VarValue::Scalar(_) => var.as_scalar().cloned(),
-                VarValue::Unset => None,
-            };
-        }
-        if let Some(value) = self.shell_variable(world, name, at) {
-            return Some(value);
-        }
-        let environment = &self.setup.environment;
-        if environment
-            .unknown_prefixes
-            .iter()
-            .any(|p| name.starts_with(p.as_str()))
-            || environment.rest == Rest::Unknown
-        {
-            let unknown = environment_unknown(name, Shape::Any);
-            if let Some(equal) = world.facts.get(&unknown.id).and_then(|f| f.equal.clone()) {
-                return Some(equal);
-            }
-            return Some(Value::unknown(unknown, Span::NOWHERE));
-        }
-        if let Some(foreign) = world.foreign.clone() {
-            let from = foreign.depends_on.clone();
-            let label = format!("${name} (may be set by {})", foreign.name);
-            return Some(self.unknown_value(Why::Foreign, label, at, from));
-        }
-        self.out.assumed_unset.insert(name.into());
-        None
-    }
-
-    /// Variables that the shell itself provides.
-    fn shell_variable(&mut self, world: &World, name: &str, at: Span) -> Option<Value> {
-        let host = |e: &Self, shape| {
-            let mut unknown = (*environment_unknown(name, shape)).clone();
-            unknown.why = Why::Host;
-            // Each reading may differ.
-            unknown.stable = matches!(
-                name,
-                "HOSTNAME" | "UID" | "EUID" | "PPID" | "BASHPID" | "HOSTTYPE" | "OSTYPE"
-            );
-            let _ = e;
-            Value::unknown(Arc::new(unknown), at)
-        };
-        Some(match name {
-            "PWD" => world.cwd.clone(),
-            "LINENO" => Value::text(at.line.to_string(), at),
-            "BASH_SOURCE" => self.source_path(world, 0, at)?,
-            "FUNCNAME" => {
-                let frame = world.frames.iter().rev().find(|f| f.kind == FrameKind::Function)?;
-                Value::text(frame.name.clone(), frame.called_at)
-            }
-            "BASH" => Value::text("/bin/bash", at),
-            "IFS" => Value::text(" \t\n", at),
-            "OPTIND" => Value::text("1", at),
-            "RANDOM" | "SECONDS" | "EPOCHSECONDS" | "PPID" | "UID" | "EUID" | "BASHPID" | "SRANDOM" => {
-                host(self, Shape::Number)
-            }
-            "HOSTNAME" | "EPOCHREALTIME" | "BASH_VERSION" | "HOSTTYPE" | "OSTYPE" | "MACHTYPE" | "SHLVL" => {
-                host(self, Shape::NonEmpty)
-            }
-            _ => return None,
-        })
-    }
-
-    fn source_path(&self, world: &World, index: usize, at: Span) -> Option<Value> {
-        // Innermost first: the file in which the code stands, for functions the file of their definition.
-        let mut frames = world.frames.iter().rev();
-        let path = frames.nth(index)?.source.clone();
-        Some(Value::text(path, at))
-    }
-
-    fn special(&mut self, world: &mut World, special: char, at: Span) -> Value {
-        match special {
-            '#' => Value::text(world.positional().len().to_string(), at),
-            '?' => match &world.status.asked() {
-                Status::Known(code) => Value::text(code.to_string(), at),
-                Status::Unknown(condition, _) => {
-                    let (name, from) = (
-                        format!("$? of: {}", condition.literal.text),
-                        condition.literal.depends_on.clone(),
-                    );
-                    Value::unknown(
-                        self.fresh(Why::Status, name, condition.literal.at, from, Shape::Number),
-                        at,
-                    )
-                }
-                Status::Ran(..) => Value::empty(),
-            },
-            '$' => Value::unknown(
-                self.fresh(Why::Process, "$$", Span::NOWHERE, BTreeSet::new(), Shape::Number),
-                at,
-            ),
-            '!' => match world.last_background.clone() {
-                Some(process) => Value::unknown(process, at),
-                None => Value::empty(),
-            },
-            '-' => Value::text("hB", at),
-            _ => Value::empty(),
-        }
-    }
-
     /// The list that `$@`, `$*`, `${a[@]}`, `${a[*]}` and slices of them give; None for a single value.
     pub(super) fn param_list(&mut self, world: &mut World, param: &Param, at: Span) -> Option<Vec<Word>> {
         let whole = matches!(param.index, Some(Index::All | Index::Star));
@@ -596,108 +492,6 @@ impl Evaluator<'_> {
                     self.note(Note::Unsupported, at, format!("{} is not evaluated", param.text));
                 }
                 self.unknown_value(Why::Transform, param.text.clone(), at, value.depends_on())
-            }
-        }
-    }
-
-    /// The value of an arithmetic word.
-    pub(super) fn arith_word(&mut self, world: &mut World, word: &WordNode, at: Span) -> Num {
-        let text = self.value(world, word);
-        self.arith(world, &text, at)
-    }
-
-    pub(super) fn arith(&mut self, world: &mut World, text: &Value, at: Span) -> Num {
-        self.steps += 1;
-        let mut names = Names {
-            evaluator: self,
-            world,
-            at,
-        };
-        match arith::eval(text, &mut names) {
-            Ok(number) => number,
-            Err(message) => {
-                let shown = super::flow::short(&text.display());
-                self.note(Note::ShellError, at, format!("{message}: {shown}"));
-                let mut from = text.depends_on();
-                from.insert(format!("$(({shown}))").into());
-                Num::Unknown(from)
-            }
-        }
-    }
-
-    pub(super) fn arith_value(&mut self, world: &mut World, word: &WordNode, text: &Arc<str>, at: Span) -> Value {
-        match self.arith_word(world, word, at) {
-            Num::Known(number) => Value::text(number.to_string(), at),
-            Num::Unknown(from) => self.unknown_number(text.clone(), from, at),
-        }
-    }
-
-    pub(super) fn unknown_number(&self, name: Arc<str>, from: BTreeSet<Arc<str>>, at: Span) -> Value {
-        let id = self
-            .fresh(Why::Arithmetic, name.clone(), at, BTreeSet::new(), Shape::Number)
-            .id;
-        Value::unknown(Arc::new(arith::unknown_number(id, name, from)), at)
-    }
-}
-
-/// Variables as arithmetic sees them.
-struct Names<'e, 'a, 'w> {
-    evaluator: &'e mut Evaluator<'a>,
-    world: &'w mut World,
-    at: Span,
-}
-
-impl arith::Vars for Names<'_, '_, '_> {
-    fn get(&mut self, name: &str, index: Option<&Num>) -> Value {
-        let Some(index) = index else {
-            return self.evaluator.lookup(self.world, name, self.at).unwrap_or_default();
-        };
-        match (self.world.vars.get(name).map(|v| &v.value), index) {
-            (Some(VarValue::Indexed(items)), Num::Known(n)) if items.iter().all(|(_, w)| !w.splits) => items
-                .iter()
-                .find(|(i, _)| i == n)
-                .map(|(_, w)| w.value.clone())
-                .unwrap_or_default(),
-            (Some(VarValue::Assoc(items)), Num::Known(n)) => items
-                .get(n.to_string().as_str())
-                .map(|w| w.value.clone())
-                .unwrap_or_default(),
-            (None | Some(VarValue::Unset), _) => Value::empty(),
-            _ => self
-                .evaluator
-                .unknown_number(format!("{name}[…]").into(), BTreeSet::new(), self.at),
-        }
-    }
-
-    fn set(&mut self, name: &str, index: Option<&Num>, value: &Num) {
-        let value = match value {
-            Num::Known(n) => Value::text(n.to_string(), self.at),
-            Num::Unknown(from) => self
-                .evaluator
-                .unknown_number(format!("${name}").into(), from.clone(), self.at),
-        };
-        let name: Arc<str> = name.into();
-        match index {
-            None => self.evaluator.assign_scalar(self.world, &name, value, self.at),
-            Some(Num::Known(n)) => self.evaluator.assign_index(self.world, &name, *n, value, self.at),
-            Some(Num::Unknown(from)) => {
-                let from = from.clone();
-                let unknown = self
-                    .evaluator
-                    .unknown_value(Why::Transform, format!("${{{name}[@]}}"), self.at, from);
-                let word = Word {
-                    value: unknown,
-                    span: self.at,
-                    splits: true,
-                    globs: false,
-                };
-                let var = Var {
-                    value: VarValue::Indexed(vec![(0, word)]),
-                    exported: false,
-                    readonly: false,
-                    integer: false,
-                };
-                self.world.vars.insert(name, Arc::new(var));
             }
         }
     }

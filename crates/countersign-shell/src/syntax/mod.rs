@@ -9,6 +9,7 @@ mod compound;
 mod cond;
 mod param;
 mod parser;
+mod special;
 mod word;
 
 pub use ast::{Pos, RedirectOp};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ast::{Block, Part, PartKind, Pos, Word};
+use super::ast::{Part, PartKind, Pos, Word};
 use super::parser::{IssueKind, Parser};
 
 /// Where a word stands: it decides what ends it.
@@ -34,15 +34,15 @@ pub(crate) const HOLE: char = '\u{E000}';
 pub(crate) const HOLE_END: char = '\u{E001}';
 
 /// Collects parts, splitting literals by line so that each keeps its own place.
-struct Parts {
-    parts: Vec<Part>,
-    buffer: String,
-    start: usize,
-    quoted: bool,
+pub(super) struct Parts {
+    pub(super) parts: Vec<Part>,
+    pub(super) buffer: String,
+    pub(super) start: usize,
+    pub(super) quoted: bool,
 }
 
 impl Parts {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Parts {
             parts: Vec::new(),
             buffer: String::new(),
@@ -51,7 +51,7 @@ impl Parts {
         }
     }
 
-    fn text(&mut self, parser: &Parser<'_>, text: &str, quoted: bool, at: usize) {
+    pub(super) fn text(&mut self, parser: &Parser<'_>, text: &str, quoted: bool, at: usize) {
         if self.quoted != quoted || self.buffer.ends_with('\n') {
             self.flush(parser);
         }
@@ -62,7 +62,7 @@ impl Parts {
         self.buffer.push_str(text);
     }
 
-    fn flush(&mut self, parser: &Parser<'_>) {
+    pub(super) fn flush(&mut self, parser: &Parser<'_>) {
         if !self.buffer.is_empty() {
             let at = parser.pos_at(self.start);
             let kind = PartKind::Lit(self.buffer.as_str().into());
@@ -75,13 +75,13 @@ impl Parts {
         }
     }
 
-    fn push(&mut self, parser: &Parser<'_>, at: Pos, quoted: bool, kind: PartKind) {
+    pub(super) fn push(&mut self, parser: &Parser<'_>, at: Pos, quoted: bool, kind: PartKind) {
         self.flush(parser);
         self.parts.push(Part { at, quoted, kind });
     }
 
     /// An empty quoted string still makes a word.
-    fn empty(&mut self, parser: &Parser<'_>, at: Pos) {
+    pub(super) fn empty(&mut self, parser: &Parser<'_>, at: Pos) {
         self.push(parser, at, true, PartKind::Lit("".into()));
     }
 }
@@ -300,7 +300,7 @@ impl Parser<'_> {
     }
 
     /// One piece of text inside double quotes or a here-document.
-    fn quoted_piece(&mut self, parts: &mut Parts, quotes_end: bool) {
+    pub(super) fn quoted_piece(&mut self, parts: &mut Parts, quotes_end: bool) {
         let start = self.pos;
         match self.peek() {
             Some(b'\\') => match self.peek_at(1) {
@@ -429,91 +429,6 @@ impl Parser<'_> {
         short.into()
     }
 
-    fn ansi_quoted(&mut self, parts: &mut Parts) {
-        let (start, at) = (self.pos, self.here());
-        self.pos += 2;
-        let mut out = String::new();
-        loop {
-            match self.peek() {
-                None => {
-                    self.issue(IssueKind::Unterminated, at, "`$'` without its end".into());
-                    break;
-                }
-                Some(b'\'') => {
-                    self.pos += 1;
-                    break;
-                }
-                Some(b'\\') => {
-                    self.pos += 1;
-                    let rest = &self.text[self.pos..];
-                    let (decoded, used) = crate::text::escape(rest, true);
-                    out.push_str(&decoded);
-                    self.pos += used;
-                }
-                Some(_) => {
-                    let from = self.pos;
-                    self.bump_char();
-                    out.push_str(&self.text[from..self.pos]);
-                }
-            }
-        }
-        if out.is_empty() {
-            parts.empty(self, at);
-        }
-        for line in out.split_inclusive('\n') {
-            parts.text(self, line, true, start);
-        }
-    }
-
-    fn backquoted(&mut self, parts: &mut Parts, quoted: bool) {
-        let (start, at) = (self.pos, self.here());
-        self.pos += 1;
-        let inner_at = self.here();
-        let mut inner = String::new();
-        let mut closed = false;
-        while let Some(byte) = self.peek() {
-            match byte {
-                b'`' => {
-                    self.pos += 1;
-                    closed = true;
-                    break;
-                }
-                b'\\' if matches!(self.peek_at(1), Some(b'`' | b'\\' | b'$')) => {
-                    self.pos += 1;
-                    inner.push(self.bytes[self.pos] as char);
-                    self.pos += 1;
-                }
-                _ => {
-                    let from = self.pos;
-                    self.bump_char();
-                    inner.push_str(&self.text[from..self.pos]);
-                }
-            }
-        }
-        if !closed {
-            self.issue(IssueKind::Unterminated, at, "a backquote without its end".into());
-        }
-        let text = self.display(start);
-        let mut body = Block::default();
-        if self.enter() {
-            let mut sub = Parser::new(&inner, &self.limits, inner_at, self.holes);
-            sub.depth = self.depth;
-            sub.heredocs = std::mem::take(&mut self.heredocs);
-            body = sub.list();
-            if !sub.pending.is_empty() {
-                sub.read_heredocs();
-            }
-            let (issues, fatal) = (std::mem::take(&mut sub.issues), sub.fatal);
-            self.heredocs = std::mem::take(&mut sub.heredocs);
-            for issue in issues {
-                self.issue(issue.kind, issue.at, issue.message);
-            }
-            self.fatal |= fatal;
-            self.leave();
-        }
-        parts.push(self, at, quoted, PartKind::Command(Arc::new(body), text));
-    }
-
     fn process_substitution(&mut self, parts: &mut Parts, input: bool) {
         let (start, at) = (self.pos, self.here());
         self.pos += 2;
@@ -560,72 +475,5 @@ impl Parser<'_> {
         self.pos += HOLE.len_utf8() + end + HOLE_END.len_utf8();
         parts.push(self, at, quoted, PartKind::Hole(index));
         true
-    }
-
-    /// Byte of the `))` that closes an arithmetic text, if that is what closes first. Linear, not recursive.
-    fn arith_end(&self, from: usize) -> Option<usize> {
-        let mut depth = 0usize;
-        let mut at = from;
-        while let Some(&byte) = self.bytes.get(at) {
-            match byte {
-                b'\\' => at += 1,
-                b'(' => depth += 1,
-                b')' if depth > 0 => depth -= 1,
-                b')' => return (self.bytes.get(at + 1) == Some(&b')')).then_some(at),
-                _ => {}
-            }
-            at += 1;
-        }
-        None
-    }
-
-    /// Arithmetic text up to `;` or `))` at bracket depth zero; the closing text is taken.
-    pub(super) fn arith_text(&mut self, close: &str) -> Option<Word> {
-        let end = if close == ";" {
-            let limit = self.arith_end(self.pos)?;
-            let mut depth = 0usize;
-            let found = self.bytes[self.pos..limit].iter().position(|&b| {
-                match b {
-                    b'(' => depth += 1,
-                    b')' => depth = depth.saturating_sub(1),
-                    _ => {}
-                }
-                b == b';' && depth == 0
-            });
-            self.pos + found?
-        } else {
-            self.arith_end(self.pos)?
-        };
-        let word = self.arith_until(end);
-        self.pos = end + close.len();
-        Some(word)
-    }
-
-    fn arith_until(&mut self, end: usize) -> Word {
-        let at = self.here();
-        let mut parts = Parts::new();
-        if self.enter() {
-            while self.pos < end && !self.fatal {
-                match self.peek() {
-                    Some(b'"') => self.pos += 1,
-                    Some(b'$' | b'`' | b'\\' | b'\n' | 0xEE) => self.quoted_piece(&mut parts, false),
-                    _ => {
-                        let start = self.pos;
-                        let plain = |b: &u8| !matches!(b, b'"' | b'$' | b'`' | b'\\' | b'\n' | 0xEE);
-                        let run = self.bytes[start..end].iter().take_while(|b| plain(b)).count();
-                        self.pos = start + run.max(1);
-                        while !self.text.is_char_boundary(self.pos) {
-                            self.pos += 1;
-                        }
-                        let text = &self.text[start..self.pos];
-                        parts.text(self, text, true, start);
-                    }
-                }
-            }
-            self.leave();
-        }
-        self.pos = end.min(self.bytes.len());
-        parts.flush(self);
-        Word { at, parts: parts.parts }
     }
 }
