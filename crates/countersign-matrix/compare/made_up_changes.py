@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Makes a repository of made-up changes and prints its pairs of base and head, for `changelog.py ... --tool own`.
+"""Makes a repository of made-up changes.
 
-    made_up_changes.py <folder with the repository's utils> testdata/made-up <new git directory> <count> <seed>
+    made_up_changes.py <folder with the repository's utils> testdata/made-up <new git directory> <count> <seed> [distort]
 
-Each pair edits the made-up configs at random, mostly by adding points, and appends changelog items of every kind; most
-are append-only, whose rules history exercises only once.
+Prints pairs of base and head, for `changelog.py ... --tool own`: each pair edits the made-up configs at random, mostly by
+adding points, and appends changelog items of every kind; most are append-only, whose rules history exercises only once.
+With `distort` it prints revisions, for `matrix.py`: in each a few values are of another type, out of range, or gone.
 """
 import copy
 import json
@@ -83,6 +84,37 @@ def edit(rng, masters, runners):
     return entry
 
 
+ODD = [None, 0, -1, 1, 4, 1.0, 1.5, 0.5, True, False, "4", "", " ", "x", "none", "true", "image:1", "mtp", "dram", [], [1], ["x"],
+       [None], {}, {"name": "a"}, {"name": "a", "version": "b"}, 10**6, 2**63, 10**30, 1e300, "\u00e9", "a=b", "1_000", "*", "?"]
+
+
+def distort(rng, masters, runners):
+    """Anything anywhere: another value, a field gone, added, renamed or moved."""
+    places = []
+
+    def walk(node):
+        for key, value in list(node.items()) if isinstance(node, dict) else list(enumerate(node)):
+            places.append((node, key))
+            if isinstance(value, (dict, list)):
+                walk(value)
+
+    roots = [*masters.values(), runners]
+    walk(rng.choices(roots, [3, 6, 1])[0])
+    node, key = rng.choice(places)
+    kind = rng.randrange(6)
+    if kind == 0:
+        del node[key]
+    elif kind == 1 and isinstance(node, dict):
+        other = rng.choice([str(key).replace("-", "_"), str(key) + "s", "trace-source", "pp", "tp", "disagg", "hardware", "router",
+                            "kv-offloading", "kv-p2p-transfer", "dram-utilization", "conc-list", "conc-end", "multinode", "ep"])
+        node[other] = node.pop(key) if rng.random() < 0.5 else rng.choice(ODD)
+    elif kind == 2:
+        other, name = rng.choice(places)
+        node[key] = copy.deepcopy(other[name])
+    else:
+        node[key] = copy.deepcopy(rng.choice(ODD))
+
+
 def items(rng, masters, touched):
     keys = [key for master in masters.values() for key in master]
     names = [key for master in masters.values() for key, entry in master.items() if any(entry is one for one in touched)]
@@ -106,8 +138,8 @@ def items(rng, masters, touched):
 
 def main():
     utils, folder, target = (pathlib.Path(path) for path in sys.argv[1:4])
-    count, rng = int(sys.argv[4]), random.Random(int(sys.argv[5]))
-    subprocess.run(["git", "init", "-q", "--bare", str(target)], check=True)
+    count, rng, odd = int(sys.argv[4]), random.Random(int(sys.argv[5])), sys.argv[6:] == ["distort"]
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(target)], check=True)
     stream, mark = [], 0
 
     def blob(data):
@@ -138,18 +170,23 @@ def main():
     for _ in range(count):
         masters = json.loads(json.dumps(original))
         runners = copy.deepcopy(facts)
+        if odd:
+            for _ in range(rng.choice([1, 1, 1, 2])):
+                distort(rng, masters, runners)
+            pairs.append([commit({**tools, **files(masters, runners, BASE_ITEM)})])
+            continue
         for _ in range(rng.choice([0, 0, 0, 1, 2])):  # Bases differ too.
             edit(rng, masters, runners)
         base = commit({**tools, **files(masters, runners, BASE_ITEM)})
         touched = [edit(rng, masters, runners) for _ in range(rng.choice([1, 1, 1, 2, 3]))]
         head = commit(files(masters, runners, BASE_ITEM + items(rng, masters, touched)), base)
-        pairs.append((base, head))
+        pairs.append([base, head])
     marks = target / "marks"
     subprocess.run(["git", f"--git-dir={target}", "fast-import", "--quiet", "--force", f"--export-marks={marks}"],
                    input=b"".join(stream), check=True)
     known = dict(line.split() for line in marks.read_text().splitlines())
-    for base, head in pairs:
-        print(known[f":{base}"], known[f":{head}"])
+    for marks in pairs:
+        print(*(known[f":{mark}"] for mark in marks))
 
 
 main()

@@ -124,6 +124,8 @@ def main():
     parser.add_argument("--runners", default="configs/runners.yaml")
     parser.add_argument("--pure", action="store_true", help="PyYAML's pure loader, as the generator runs it")
     parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--without", action="append", default=[], metavar="FIELD",
+                        help="leave a field out of the comparison of marked rows")
     parser.add_argument("revisions", nargs="*", help="or one per line on standard input")
     options = parser.parse_intermixed_args()
     revisions = options.revisions or sys.stdin.read().split()
@@ -159,6 +161,10 @@ def main():
                            else "only the generator refuses" if theirs is None else "only we refuse")
             else:
                 total += len(mine)
+                if mode == "marked":
+                    for row in [*mine, *theirs]:
+                        for field in options.without:
+                            row.pop(field, None)
                 outcome = "identical" if bag(mine) == bag(theirs) else "differ"
             outcomes.append(outcome)
             counts[f"{mode}: {outcome}"] += 1

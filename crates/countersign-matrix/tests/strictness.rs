@@ -63,6 +63,17 @@ const CASES: &[(&str, &str, &str)] = &[
         "tp: \"4\", conc-start",
         ":14:15: alpha-fp8-b200-vllm: scenarios.fixed-seq-len[0].search-space[0].tp: expected an integer, found a string",
     ),
+    // The generator would take a whole float, a number in quotes and underscores in a name, and write them into the row.
+    (
+        "tp: 4, conc-start",
+        "tp: 4.0, conc-start",
+        "search-space[0].tp: expected an integer, found a float",
+    ),
+    (
+        "tp: 4, conc-start",
+        "tp: 99999999999999999999, conc-start",
+        "search-space[0].tp: expected an integer, found an integer beyond 64 bits",
+    ),
     ("tp: 4, conc-start", "conc-start", "search-space[0]: missing field `tp`"),
     (
         "tp: 4, conc-start",

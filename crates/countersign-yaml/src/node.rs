@@ -205,7 +205,8 @@ impl Node {
         match &self.value {
             Value::Null => "null",
             Value::Bool(_) => "a boolean",
-            Value::Int(_) | Value::Opaque(OpaqueKind::BigInt, _) => "an integer",
+            Value::Int(_) => "an integer",
+            Value::Opaque(OpaqueKind::BigInt, _) => "an integer beyond 64 bits",
             Value::Float(_) => "a float",
             Value::Str(_) => "a string",
             Value::Opaque(OpaqueKind::Timestamp, _) => "a date",
