@@ -6,7 +6,8 @@
 What is written holds real texts and stays outside of this repository. Boxes were lost when the threads were copied: an
 item is ticked unless it is named in OPEN below, which follows what the thread itself says about it. Expected evaluation
 rows come from the repository's own generator, run in a scratch checkout; their scores are spread over the range that the
-thread reports.
+thread reports. What the upstream cookbook said on each day is rebuilt from the facts that the threads and its sources name:
+commands for each hardware, precision and decoding mode, in a page of our own.
 """
 
 import argparse
@@ -64,6 +65,61 @@ def signoff(text, key):
     return "\n".join(out).replace("github.meowingcats01.workers.dev", "github.com") + "\n"
 
 
+COOKBOOK = "sgl-project/sglang"
+PAGE = "docs/cookbook/autoregressive/Qwen/Qwen3.5.mdx"
+
+# Tensor and expert parallel sizes of the cookbook's 397B commands.
+SIZES = {
+    ("H100", "fp8"): (8, 1), ("H200", "fp8"): (8, 8), ("B200", "fp8"): (4, 1), ("B300", "fp8"): (4, 1), ("MI300X", "fp8"): (4, 1),
+    ("MI325X", "fp8"): (2, 1), ("MI355X", "fp8"): (2, 1), ("B200", "fp4"): (4, 1), ("B300", "fp4"): (4, 1), ("MI355X", "fp4"): (2, 1),
+}
+
+
+def serve(hardware, precision, drafts, second, experts):
+    """A command of the cookbook. `second`: it names the second NVFP4 checkpoint. `experts`: B200 drafts on two GPUs."""
+    amd = hardware.startswith("MI")
+    model = "Qwen/Qwen3.5-397B-A17B-FP8" if precision == "fp8" else "amd/Qwen3.5-397B-A17B-MXFP4" if amd else "nvidia/Qwen3.5-397B-A17B-NVFP4" + ("-V2" if second else "")
+    tp, ep = (2, 2) if experts and drafts and (hardware, precision) == ("B200", "fp4") else SIZES[hardware, precision]
+    words = [f"--model-path {model}", f"--tp {tp}"] + ([f"--expert-parallel-size {ep}"] if ep > 1 else [])
+    if drafts:
+        words += ["--speculative-algorithm NEXTN", "--speculative-num-steps 3", "--speculative-eagle-topk 1", "--speculative-num-draft-tokens 4"]
+    if amd:
+        words += ["--attention-backend aiter"]
+    elif precision == "fp8":
+        words += ["--enable-flashinfer-allreduce-fusion"]
+    if hardware == "H200" or (hardware, precision) == ("B300", "fp8"):
+        words += ["--attention-backend flashinfer"]
+    elif hardware == "B200" or hardware == "B300":
+        words += ["--attention-backend trtllm_mha"]
+    if precision == "fp4" and hardware == "B300":
+        words += ["--moe-runner-backend flashinfer_trtllm"]
+    if precision == "fp4" and hardware == "B200":
+        words += ["--quantization modelopt_fp4", "--kv-cache-dtype fp8_e4m3", "--moe-runner-backend flashinfer_trtllm"]
+    return " \\\n  ".join(["sglang serve", *words])
+
+
+def cookbook(second=False, experts=False):
+    """The cookbook's page on one day."""
+    parts = ["# Qwen3.5\n"]
+    for hardware, precision in SIZES:
+        for drafts in (False, True):
+            title = f"{hardware}, {precision}" + (", MTP" if drafts else "")
+            parts.append(f"## {title}\n\n```bash\n{serve(hardware, precision, drafts, second, experts)}\n```\n")
+    return "\n".join(parts)
+
+
+def upstream(*changes):
+    """The cookbook's repository: its first state, then merged pull requests as number, time and page."""
+    commits = [{"id": "first", "date": "2026-07-01T00:00:00Z", "files": {PAGE: cookbook()}}]
+    pulls = []
+    for number, moment, page in changes:
+        parent = commits[-1]["id"]
+        commits.append({"id": f"merge-{number}", "parent": parent, "date": moment, "files": {PAGE: page}})
+        pulls.append({"number": number, "title": "Qwen3.5", "author": "someone", "state": "merged", "merged_at": moment,
+                      "merge_commit": f"merge-{number}", "head": {"sha": f"merge-{number}", "ref": f"change-{number}"}, "base": {"ref": "main", "sha": parent}})
+    return {COOKBOOK: {"commits": commits, "branches": {"main": commits[-1]["id"]}, "pulls": pulls}}
+
+
 class Clone:
     def __init__(self, path):
         self.path = path
@@ -118,7 +174,7 @@ def count(selected, bucket):
     return {name: len(items) for name, items in rows.items()}
 
 
-def world(clone, number, head, title, clock, main, runs, comments, timeline, author="hshrivastava-droid"):
+def world(clone, number, head, title, clock, main, runs, comments, timeline, author="hshrivastava-droid", upstream=None):
     return {
         "world": 1,
         "clock": clock,
@@ -135,6 +191,7 @@ def world(clone, number, head, title, clock, main, runs, comments, timeline, aut
                 "runs": runs,
             }
         },
+        **({"upstream": upstream} if upstream else {}),
         "timeline": timeline,
     }
 
@@ -168,9 +225,10 @@ def main():
     first, second = written("003")
     reuse = say("/reuse-sweep-run 30506346629", 5126999001, "2026-07-30T06:30:00Z")
     save("2205-first", world(clone, 2205, head, "Switch Qwen3.5 FP4 SGLang configs to NVFP4 V2", "2026-07-30T07:00:00Z", clone.main_at("2026-07-30T07:00:00Z"), [run], [reuse],
-         [{"note": "the first sign-off", "comment": {"pull": 2205, **say(signoff(first, "2205-1"), 5127202001, "2026-07-30T07:00:30Z")}}]))
+         [{"note": "the first sign-off", "comment": {"pull": 2205, **say(signoff(first, "2205-1"), 5127202001, "2026-07-30T07:00:30Z")}}], upstream=upstream()))
     save("2205-second", world(clone, 2205, head, "Switch Qwen3.5 FP4 SGLang configs to NVFP4 V2", "2026-08-07T23:00:00Z", clone.main_at("2026-08-07T23:00:00Z"), [run], [reuse],
-         [{"note": "the second sign-off", "comment": {"pull": 2205, **say(signoff(second, "2205-2"), 5127202002, "2026-08-07T23:00:30Z")}}]))
+         [{"note": "the second sign-off", "comment": {"pull": 2205, **say(signoff(second, "2205-2"), 5127202002, "2026-08-07T23:00:30Z")}}],
+         upstream=upstream((32945, "2026-08-07T22:26:07Z", cookbook(second=True)))))
 
     # The TEP2 arm.
     head = clone.sha("e3643999")
@@ -183,7 +241,21 @@ def main():
            "artifacts": [{"name": "results_bmk", "files": {"agg_bmk.json": []}}]}
     reuse = say("/reuse-sweep-run 31432304739", 5200000001, "2026-08-11T20:00:00Z")
     save("2550", world(clone, 2550, head, "add TEP2 arm", "2026-08-11T21:00:00Z", clone.main_at("2026-08-11T20:00:00Z"), [run], [reuse],
-         [{"note": "the sign-off", "comment": {"pull": 2550, **say(signoff(written("002")[0], "2550"), 5200000002, "2026-08-11T21:00:30Z")}}]))
+         [{"note": "the sign-off", "comment": {"pull": 2550, **say(signoff(written("002")[0], "2550"), 5200000002, "2026-08-11T21:00:30Z")}}],
+         upstream=upstream((32945, "2026-08-07T22:26:07Z", cookbook(second=True)))))
+
+    # The same thread two days later: the head that rides on the second checkpoint, after the cookbook has the arm. Its
+    # sign-off is not in the thread that we have; this one is the first with the link that the verdict names.
+    later = clone.sha("f705dd1f")
+    selected = clone.selection(later, clone.git("merge-base", later, "main"))
+    lanes = {"canary": 1, "single-node 8k1k": count(selected, "single_node").get("8k1k", 0) - 1, "eval": len(selected.get("evals") or [])}
+    run = {"id": 31500000001, "workflow": "run-sweep.yml", "head": later, "lanes": lanes, "evals": eval_rows(selected, 0.968, 0.971),
+           "artifacts": [{"name": "results_bmk", "files": {"agg_bmk.json": []}}]}
+    text = signoff(written("002")[0], "2550").replace("Signed:", f"The arm is documented by https://github.com/{COOKBOOK}/pull/34357, merged.\n\nSigned:")
+    reuse = say("/reuse-sweep-run 31500000001", 5200000003, "2026-08-13T20:00:00Z")
+    save("2550-later", world(clone, 2550, later, "add TEP2 arm", "2026-08-13T21:00:00Z", clone.main_at("2026-08-13T20:00:00Z"), [run], [reuse],
+         [{"note": "the sign-off", "comment": {"pull": 2550, **say(text, 5200000004, "2026-08-13T21:00:30Z")}}],
+         upstream=upstream((32945, "2026-08-07T22:26:07Z", cookbook(second=True)), (34357, "2026-08-11T23:00:00Z", cookbook(second=True, experts=True)))))
 
     # 2121: the swept head (about 10 July) is not in the clone. The branch's first commit that is there and that today's
     # generator accepts (it names the runner's hardware), of 20 July, is the nearest. The target branch gets the checklist of the day of the sign-off on top; all else is as of that commit.

@@ -1,6 +1,10 @@
 //! Judges the heads of pull requests from a clone alone, with the checks that need nothing else: a development aid for
 //! looking at many real changes (`corpus GIT_DIR POLICY_FOLDER POLICIES COUNT [NUMBER…]`).
 //!
+//! `COUNTERSIGN_CHECKS` (`a,b`) names other checks. `COUNTERSIGN_FACTS` names a JSON file with what the clone does not hold, by
+//! number: `{"7": [{"at": SECONDS, "head": SHA, "policy": NAME, "signoff": TEXT, "body": TEXT, "upstream": {URL: …}}]}`, all
+//! but `signoff` optional; then only these are judged.
+//!
 //! Trusted is the main branch's tip at the head's date, by first parent; what is asked of GitHub is left empty. Of several
 //! policies (`a,b`) the first is taken whose master configs exist at the merge base. One JSON line a head; the counts
 //! follow on standard error.
@@ -16,16 +20,17 @@ use chrono::{DateTime, Utc};
 use countersign_checks::{Context, checks};
 use countersign_core::evidence::{
     Association, BlobSource, Blobs, ChangeStatus, ChangedFile, EVIDENCE_FORMAT, EntryMode, People, PullRequest,
-    SignoffText, Tree, TreeEntry,
+    SignoffText, Tree, TreeEntry, Upstream,
 };
 use countersign_core::{
     BlobId, CauseKind, CommitSha, Evidence, Observed, OutcomeKind, PrNumber, SignoffKey, SignoffPlace,
 };
 use countersign_policy::LoadedPolicy;
+use serde::Deserialize;
 
 type Failure = Box<dyn std::error::Error>;
 
-const CHECKS: [&str; 5] = ["image", "engine-first", "deprecation", "append-only", "changelog"];
+const CHECKS: &str = "image,engine-first,deprecation,append-only,changelog";
 const CACHE_BYTES: usize = 96 << 20;
 
 /// Blobs by way of one `git cat-file --batch`.
@@ -162,6 +167,18 @@ fn changes(base: &Entries, head: &Entries) -> Vec<ChangedFile> {
     out
 }
 
+/// What is known of one sign-off besides the clone.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Facts {
+    at: Option<i64>,
+    head: Option<String>,
+    policy: Option<String>,
+    signoff: String,
+    body: String,
+    upstream: BTreeMap<String, Observed<Upstream>>,
+}
+
 struct MainCommit {
     sha: String,
     time: i64,
@@ -236,7 +253,13 @@ impl World {
     }
 
     /// The evidence of a head, and the policy for it.
-    fn evidence(&self, number: u64, head: &str, time: i64) -> Result<(Evidence, &LoadedPolicy), Failure> {
+    fn evidence(
+        &self,
+        number: u64,
+        head: &str,
+        time: i64,
+        facts: &Facts,
+    ) -> Result<(Evidence, &LoadedPolicy), Failure> {
         let trusted = self
             .main
             .iter()
@@ -252,7 +275,8 @@ impl World {
                 .iter()
                 .any(|path| base_tree.contains_key(path))
         };
-        let policy = self.policies.iter().find(fits).ok_or("no policy fits")?;
+        let wanted = |policy: &&LoadedPolicy| facts.policy.as_ref().is_none_or(|name| *name == policy.policy.name);
+        let policy = self.policies.iter().filter(wanted).find(fits).ok_or("no policy fits")?;
         let changed = changes(&base_tree, &head_tree);
         let mut trees = BTreeMap::new();
         let mut covers = policy.policy.evidence.judged.clone();
@@ -279,7 +303,7 @@ impl World {
             pull_request: PullRequest {
                 number: PrNumber(number),
                 title: String::new(),
-                body: String::new(),
+                body: facts.body.clone(),
                 author: None,
                 draft: false,
                 open: true,
@@ -299,7 +323,7 @@ impl World {
                 author: "nobody".parse()?,
                 author_is_bot: false,
                 association: Association::None,
-                body: String::new(),
+                body: facts.signoff.clone(),
                 created_at: now,
                 updated_at: now,
                 edited_by_other: None,
@@ -318,7 +342,7 @@ impl World {
             previous_template: Observed::Absent,
             trees,
             runs: Observed::Absent,
-            upstream: BTreeMap::new(),
+            upstream: facts.upstream.clone(),
             blobs: Blobs::new(Shared(self.objects.clone())),
         };
         Ok((evidence, policy))
@@ -331,6 +355,19 @@ fn main() -> Result<(), Failure> {
         return Err("corpus GIT_DIR POLICY_FOLDER POLICIES COUNT [NUMBER…]".into());
     };
     let world = World::open(dir, folder, names)?;
+    let slugs = std::env::var("COUNTERSIGN_CHECKS").unwrap_or_else(|_| CHECKS.to_owned());
+    let slugs: Vec<&'static str> = slugs
+        .split(',')
+        .map(|slug| {
+            checks::find(slug)
+                .map(countersign_checks::Check::slug)
+                .ok_or("no such check")
+        })
+        .collect::<Result<_, _>>()?;
+    let known: Option<BTreeMap<u64, Vec<Facts>>> = match std::env::var("COUNTERSIGN_FACTS") {
+        Ok(path) => Some(serde_json::from_str(&std::fs::read_to_string(path)?)?),
+        Err(_) => None,
+    };
     let mut heads: Vec<(u64, String, i64)> = Vec::new();
     let format = "--format=%(refname) %(objectname) %(committerdate:unix)";
     for line in git(dir, &["for-each-ref", format, "refs/pull"])?.lines() {
@@ -345,6 +382,9 @@ fn main() -> Result<(), Failure> {
         heads.push((number.parse()?, (*sha).to_owned(), time.parse()?));
     }
     heads.sort();
+    if let Some(known) = &known {
+        heads.retain(|(number, ..)| known.contains_key(number));
+    }
     if only.is_empty() {
         let count: usize = count.parse()?;
         let all = heads.len();
@@ -356,9 +396,17 @@ fn main() -> Result<(), Failure> {
     let mut counts: BTreeMap<(&str, bool, OutcomeKind), usize> = BTreeMap::new();
     let (mut panics, mut skipped, mut slowest) = (0, 0, 0.0f64);
     let mut out = std::io::stdout().lock();
-    for (number, head, time) in &heads {
+    let nothing = vec![Facts::default()];
+    let jobs = heads.iter().flat_map(|(number, head, time)| {
+        let facts = known.as_ref().and_then(|known| known.get(number)).unwrap_or(&nothing);
+        facts.iter().map(move |facts| {
+            let head = facts.head.as_ref().unwrap_or(head);
+            (number, head, facts.at.unwrap_or(*time), facts)
+        })
+    });
+    for (number, head, time, facts) in jobs {
         let merged = world.merged.contains_key(number);
-        let (evidence, policy) = match world.evidence(*number, head, *time) {
+        let (evidence, policy) = match world.evidence(*number, head, time, facts) {
             Ok(found) => found,
             Err(error) => {
                 skipped += 1;
@@ -373,7 +421,7 @@ fn main() -> Result<(), Failure> {
         let start = Instant::now();
         let cx = Context::new(&evidence, policy);
         let mut rows = serde_json::Map::new();
-        for slug in CHECKS {
+        for &slug in &slugs {
             let check = checks::find(slug).ok_or("no such check")?;
             let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check.run(&cx)));
             let Ok(report) = run else {

@@ -3,11 +3,13 @@
 //! Only arguments that the rules call major count. The documented launch that fits best is chosen first: same engine,
 //! then model, hardware, role, and then as many equal arguments as possible.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::launch::Launch;
-use crate::upstream::Documented;
+use crate::upstream::{Documented, leaves_sizes};
 use crate::value::{Fact, Source};
 
 /// Which arguments are major, and which values mean the same. A parameter of the policy.
@@ -15,8 +17,8 @@ use crate::value::{Fact, Source};
 #[serde(deny_unknown_fields)]
 pub struct MajorRules {
     /// Names: a property (`model`, `hardware`, `tp`, `pp`, `dp`, `ep`, `dcp`, `dp-attention`, `quantisation`,
-    /// `kv-cache-dtype`, `attention-backend`, `moe-backend`, `spec-method`, `spec-length`), a normalised flag, or an
-    /// environment variable after `$`.
+    /// `kv-cache-dtype`, `attention-backend`, `moe-backend`, `spec-method`, `spec-length`, `draft-model`), a normalised
+    /// flag, or an environment variable after `$`.
     pub arguments: Vec<String>,
     /// Groups of values that mean the same for one argument: the argument, then its values in lower case.
     #[serde(default)]
@@ -66,6 +68,9 @@ pub struct Difference {
     pub documented: Vec<String>,
     /// How they compare.
     pub class: Class,
+    /// For [`Class::Elsewhere`]: the hardware of the documented launches that say it with our value, sorted; an empty
+    /// text stands for one that names no hardware.
+    pub elsewhere: Vec<String>,
     /// Where the best documented launch says it, or stands.
     pub source: Option<Source>,
 }
@@ -160,7 +165,7 @@ fn score(subject: &Subject<'_>, ours: &[(&String, Said)], doc: &Documented, rule
         score += 200;
     }
     for (argument, said) in ours {
-        score += match classify(argument, said, &their_said(doc, argument), rules) {
+        score += match against(doc, argument, said, rules) {
             Class::Matching => 10,
             Class::Contradicting => -20,
             Class::Missing | Class::Elsewhere => -10,
@@ -199,19 +204,19 @@ fn difference(
             Some(_) if doc.hardware.is_empty() => Class::Missing,
             Some(_) => Class::Contradicting,
         },
-        (_, Some(_), Some(theirs)) => classify(argument, said, theirs, rules),
-        (_, Some(_), None) => Class::Missing,
+        (_, Some(doc), _) => against(doc, argument, said, rules),
     };
-    let elsewhere = (class == Class::Missing && argument != "model" && argument != "hardware")
-        .then(|| {
-            let ours = said.fact.value()?;
-            pool.iter()
-                .filter(|&&i| model_matches(subject, &documented[i]))
-                .map(|&i| their_said(&documented[i], argument))
-                .find(|t| matches!(&t.fact, Fact::Known(theirs) if same_value(argument, ours, theirs, rules)))
-        })
-        .flatten();
-    let class = if elsewhere.is_some() { Class::Elsewhere } else { class };
+    let (elsewhere, elsewhere_at) = match said.fact.value() {
+        Some(ours) if class == Class::Missing && argument != "model" && argument != "hardware" => {
+            let docs = pool
+                .iter()
+                .map(|&i| &documented[i])
+                .filter(|doc| model_matches(subject, doc));
+            said_elsewhere(argument, ours, docs, rules)
+        }
+        _ => (Vec::new(), None),
+    };
+    let class = if elsewhere.is_empty() { class } else { Class::Elsewhere };
     let mut values: Vec<String> = Vec::new();
     let mut add = |fact: &Fact<String>| {
         if let Fact::Known(value) | Fact::Default(value) = fact
@@ -239,11 +244,62 @@ fn difference(
         ours_at: said.at.clone(),
         documented: values,
         class,
-        source: elsewhere
-            .or(theirs)
-            .and_then(|t| t.at)
+        elsewhere,
+        source: elsewhere_at
+            .or_else(|| theirs.and_then(|t| t.at))
             .or_else(|| best.map(|d| d.launch.source.clone())),
     }
+}
+
+/// The hardware of the documented launches that say an argument with our value, and where the first of them does.
+fn said_elsewhere<'d>(
+    argument: &str,
+    ours: &str,
+    docs: impl Iterator<Item = &'d Documented>,
+    rules: &MajorRules,
+) -> (Vec<String>, Option<Source>) {
+    let mut hardware: BTreeSet<String> = BTreeSet::new();
+    let mut at = None;
+    for doc in docs {
+        let theirs = their_said(doc, argument);
+        if !matches!(&theirs.fact, Fact::Known(value) if same_value(argument, ours, value, rules)) {
+            continue;
+        }
+        if doc.hardware.is_empty() {
+            hardware.insert(String::new());
+        }
+        hardware.extend(doc.hardware.iter().cloned());
+        at = at.or(theirs.at);
+    }
+    (hardware.into_iter().collect(), at)
+}
+
+/// How our value compares with what one documented launch says.
+fn against(doc: &Documented, argument: &str, said: &Said, rules: &MajorRules) -> Class {
+    let theirs = their_said(doc, argument);
+    if let (true, Fact::Known(ours) | Fact::Default(ours)) = (leaves_sizes(&doc.labels), &said.fact) {
+        let size = |text: &str| text.parse::<u32>().ok();
+        match (argument, size(ours), theirs.fact.value().and_then(|text| size(text))) {
+            // However many GPUs the deployment has.
+            ("tp", Some(_), _) => return Class::Matching,
+            // Whether the dimension is used at all is the recipe's to say; its size is not.
+            ("dp" | "ep", Some(a), Some(b)) if (a > 1) == (b > 1) => return Class::Matching,
+            _ => {}
+        }
+    }
+    // A path on a host names a draft by its last part.
+    if argument == "draft-model"
+        && let (Fact::Known(ours), Fact::Known(theirs)) = (&said.fact, &theirs.fact)
+        && ours.starts_with('/')
+        && last_part(ours).eq_ignore_ascii_case(last_part(theirs))
+    {
+        return Class::Matching;
+    }
+    classify(argument, said, &theirs, rules)
+}
+
+fn last_part(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
 fn classify(argument: &str, ours: &Said, theirs: &Said, rules: &MajorRules) -> Class {
@@ -335,6 +391,10 @@ fn said(launch: &Launch, argument: &str) -> Said {
         "moe-backend" => (
             launch.moe_backend.clone(),
             &["moe-runner-backend", "moe-backend", "moe-config.backend"],
+        ),
+        "draft-model" => (
+            launch.draft_model.clone(),
+            &["speculative-config.model", "speculative-draft-model-path"],
         ),
         "spec-method" => (
             launch

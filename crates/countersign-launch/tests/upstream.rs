@@ -366,8 +366,66 @@ fn a_value_documented_for_other_hardware_is_elsewhere_and_no_match() {
         (kv[0].class, kv[0].source.as_ref().unwrap().line),
         (Class::Elsewhere, 2)
     );
+    assert_eq!(kv[0].elsewhere, ["h200"]);
     assert!(!b200.is_documented());
     assert!(compare(&subject("h200"), &page.documented, &major()).is_documented());
+}
+
+#[test]
+fn sizes_that_a_recipe_leaves_to_the_deployment_are_no_contradiction() {
+    let recipe = |tp: &str| {
+        format!(
+            "model: {{ model_id: org/Big-1 }}\nmeta: {{ hardware: {{ b200: verified }} }}\ncompatible_strategies: [single_node_tp]\nvariants:\n  default: {{ vram_minimum_gb: 900{tp} }}\n"
+        )
+    };
+    let catalog = Catalog::parse(
+        Some("hardware_profiles:\n  b200: { brand: NVIDIA, gpu_count: 8, vram_gb: 1440 }\n"),
+        &[],
+    )
+    .0;
+    let rules = PageRules { catalog, ..rules() };
+    let class = |tp: &str, ours: &str| {
+        let page = upstream::read("m.yaml", &recipe(tp), &rules);
+        let l = launch(&["vllm", "serve", "org/Big-1", "--tensor-parallel-size", ours]);
+        let subject = Subject {
+            launch: &l,
+            models: &[],
+            hardware: Some("b200"),
+        };
+        let c = compare(&subject, &page.documented, &major());
+        c.differences.iter().find(|d| d.argument == "tp").unwrap().class
+    };
+    assert_eq!(class("", "8"), Class::Matching);
+    assert_eq!(class("", "4"), Class::Matching);
+    assert_eq!(class(", tp: 8", "4"), Class::Contradicting);
+    assert_eq!(class(", tp: 8", "8"), Class::Matching);
+}
+
+#[test]
+fn a_draft_on_the_host_is_known_by_its_name() {
+    let page = upstream::read(
+        "p.md",
+        "```bash\nvllm serve org/Big-1 --speculative-config '{\"method\":\"eagle3\",\"model\":\"org/Draft-1\",\"num_speculative_tokens\":3}'\n```\n",
+        &rules(),
+    );
+    let class = |draft: &str| {
+        let config = format!("{{\"method\":\"eagle3\",\"model\":\"{draft}\",\"num_speculative_tokens\":3}}");
+        let l = launch(&["vllm", "serve", "org/Big-1", "--speculative-config", &config]);
+        let subject = Subject {
+            launch: &l,
+            models: &[],
+            hardware: None,
+        };
+        let rules = MajorRules {
+            arguments: vec!["draft-model".into()],
+            equal: Vec::new(),
+        };
+        compare(&subject, &page.documented, &rules).differences[0].class
+    };
+    assert_eq!(class("org/Draft-1"), Class::Matching);
+    assert_eq!(class("/models/Draft-1"), Class::Matching);
+    assert_eq!(class("/models/Draft-2"), Class::Contradicting);
+    assert_eq!(class("other/Draft-1"), Class::Contradicting);
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod sections;
 pub use load::{LoadError, MAX_EXTENDS, Source, load};
 pub use sections::{
     Artifacts, Authority, CheckEntry, Ci, Commands, EvidencePaths, ImageRules, Labels, Paths, Publish, Scope, Timing,
-    UpstreamRules, UpstreamSource,
+    UpstreamReading, UpstreamRules, UpstreamSource,
 };
 
 use countersign_core::CheckReport;

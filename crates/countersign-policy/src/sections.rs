@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use countersign_core::Level;
 use countersign_core::evidence::{Association, Role};
 use countersign_core::render::CommentOptions;
+use countersign_launch::compare::MajorRules;
 use countersign_records::images::NamespaceRule;
 use countersign_signoff::CommandRules;
 use schemars::JsonSchema;
@@ -151,6 +152,39 @@ pub struct ImageRules {
 pub struct UpstreamRules {
     /// By the link kind given in `signoff.links.kinds`.
     pub sources: BTreeMap<String, UpstreamSource>,
+    /// How what they lead to is read.
+    #[serde(default)]
+    pub reading: UpstreamReading,
+    /// Arguments of servers that a recipe has to document, and values that mean the same (domain guide, section 16).
+    #[serde(default)]
+    pub major: MajorRules,
+}
+
+/// How upstream documents are read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpstreamReading {
+    /// Hardware products by identifier, each with further spellings that pages use.
+    pub hardware: BTreeMap<String, Vec<String>>,
+    /// Families of hardware: what is documented for one member holds for the others, where nothing else is said for them.
+    #[serde(default)]
+    pub families: Vec<Vec<String>>,
+    /// Beginnings of paths that document nothing, such as the code of the site itself.
+    #[serde(default)]
+    pub ignore: Vec<String>,
+    /// Arguments for which a command that does not say them leaves the choice to the engine: that it chooses what runs here
+    /// cannot be told from text.
+    #[serde(default)]
+    pub chosen_by_engine: Vec<String>,
+    /// Spellings of an argument in running text, without dashes in front; its own name where nothing is given.
+    #[serde(default)]
+    pub spellings: BTreeMap<String, Vec<String>>,
+    /// The file of a recipe repository that describes hardware.
+    #[serde(default)]
+    pub taxonomy: Option<String>,
+    /// The folder of a recipe repository with the files of named strategies, ending in `/`.
+    #[serde(default)]
+    pub strategies: Option<String>,
 }
 
 /// What a kind of upstream link means.
@@ -161,6 +195,9 @@ pub enum UpstreamSource {
     Pull {
         /// Path prefixes that count as documentation.
         documents: Vec<String>,
+        /// Files that the documents lean on, by whole path: they are read too, changed or not.
+        #[serde(default)]
+        context: Vec<String>,
     },
     /// A published page whose source lies in a repository.
     Page {

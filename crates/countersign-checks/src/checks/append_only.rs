@@ -3,19 +3,23 @@
 //! ## What it checks
 //! Where a new changelog item says `append-only`: the selected points at the merge base against those at head. Every point of
 //! the base must still be there, unchanged; nothing outside of the selected entries and scenarios may differ; each new point
-//! lies on a curve that is shown already, with one and the same image. Then: which other files changed.
+//! lies on a curve that is shown already, with one and the same image. Then, for every other changed file: can it reach a
+//! point that was there before? All that the scripts of such a point would carry out, or all that its recipe says, is
+//! compared at the merge base and at head.
 //!
 //! ## Why
 //! Points of two measurements are drawn as one curve. That is honest only if nothing but the new points differs.
 //!
 //! ## Passes when
-//! All of that holds, and nothing else changed that could touch a benchmark.
+//! All of that holds, and every other change is proved not to reach an earlier point, or lies where no benchmark reads.
 //!
 //! ## Fails when
-//! CI would refuse the items, or an existing point is gone or differs, or no point is new.
+//! CI would refuse the items, or an existing point is gone or differs, or no point is new; or another change is proved to
+//! alter what an earlier point does.
 //!
 //! ## Asks a person when
-//! Other files changed: whether that is confined to the new points is not for a machine to say. They are listed.
+//! Whether another change reaches earlier points cannot be told. Each such file is listed with its changed lines and the
+//! reason.
 //!
 //! ## Does not apply when
 //! No new item is append-only.
@@ -23,14 +27,15 @@
 //! ## How to fix
 //! Undo what is named, or drop `append-only` and sweep everything.
 //!
-//! Source: domain guide, section 4.6; product page, section 5.
+//! Source: domain guide, section 4.6; product page, sections 5 and 6.
 
 use std::collections::BTreeSet;
 
 use countersign_core::evidence::ChangedFile;
 use countersign_core::outcome::{CheckReport, Finding, Findings, Location, Outcome, OutcomeKind};
 use countersign_core::text::code;
-use countersign_core::{Observed, Text, text};
+use countersign_core::{Cause, Observed, Text, text};
+use countersign_launch::point::Statement;
 use countersign_matrix::Problem;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -38,8 +43,10 @@ use serde::Deserialize;
 use crate::check::TypedCheck;
 use crate::context::Context;
 use crate::facts::affected::Items;
+use crate::facts::isolation::{Isolation, Reach, Shared, changed_lines};
 use crate::facts::marked;
 use crate::facts::points::Points;
+use crate::facts::tally::Tally;
 
 pub(crate) struct AppendOnly;
 
@@ -50,6 +57,10 @@ pub(crate) struct Params {
     /// Paths that no benchmark reads: folders ending in `/`, or whole paths. Changes there need no answer.
     #[serde(default)]
     harmless: Vec<String>,
+    /// Folders, ending in `/`, of which nothing is read but by the launchers, scripts and recipes in them. A change elsewhere
+    /// is always a question.
+    #[serde(default)]
+    followed: Vec<String>,
 }
 
 /// The field of an item, as it is written in the changelog.
@@ -101,9 +112,45 @@ impl TypedCheck for AppendOnly {
         if others.is_empty() {
             return CheckReport::pass(fine.with("; nothing else that a benchmark reads has changed"));
         }
-        CheckReport::confirm(Finding::new(
+        match isolate(cx, params, &others) {
+            Ok(tally) => {
+                let proved = others.len();
+                let files = if proved == 1 { " other changed file reaches" } else { " other changed files reach" };
+                tally.report(|| CheckReport::pass(fine.with("; none of the ").with(proved).with(files).with(" an earlier point")))
+            }
+            Err(cause) => CheckReport::unavailable(&cause),
+        }
+    }
+}
+
+/// What each of the other files can reach.
+fn isolate(cx: &Context<'_>, params: &Params, others: &BTreeSet<String>) -> Result<Tally, Cause> {
+    let mut isolation = Isolation::new(cx, &params.followed)?;
+    let mut tally = Tally::default();
+    let mut open = Text::default();
+    let mut count = 0;
+    for path in others {
+        match isolation.of(path)? {
+            Reach::Isolated(why) => tally.notes.push(text![code(path), " is isolated: ", why]),
+            Reach::Shared(shared) => tally.wrong.push(shared_change(path, &shared)),
+            Reach::Open(why) => {
+                count += 1;
+                if count <= LISTED {
+                    if count > 1 {
+                        open = open.with("; ");
+                    }
+                    open = open.with(code(path)).and(lines(cx, path)).with(": ").with(why);
+                }
+            }
+        }
+    }
+    if count > LISTED {
+        open = open.with(format!(" and {} more", count - LISTED));
+    }
+    if count > 0 {
+        tally.asked.push(Finding::new(
             "other-changes",
-            fine.with("; but these files changed too: ").and(Text::list(&others, 8)),
+            text!["whether these changes touch the new points only cannot be proved: "].and(open),
             text![
                 "Confirm that they touch the new points only: ",
                 code(format!("/countersign confirm {} <reason>", AppendOnly::SLUG)),
@@ -111,7 +158,41 @@ impl TypedCheck for AppendOnly {
                 code(FIELD),
                 "."
             ],
-        ))
+        ));
+    }
+    Ok(tally)
+}
+
+/// The changed lines of a file at head, for a reader.
+fn lines(cx: &Context<'_>, path: &str) -> Text {
+    let (Observed::Present(before), Observed::Present(after)) = (cx.evidence.base_file(path), cx.evidence.head_file(path)) else {
+        return Text::default();
+    };
+    match changed_lines(&before, &after) {
+        Some((first, last)) if first < last => text![format!(" (lines {first} to {last})")],
+        Some((first, _)) => text![format!(" (line {first})")],
+        None => Text::default(),
+    }
+}
+
+fn shared_change(path: &str, shared: &Shared) -> Finding {
+    let first = |said: &Statement| said.text.lines().next().unwrap_or_default().chars().take(120).collect::<String>();
+    let mut message = text![code(path), " changes what ", code(&shared.key), " does at ", shared.point.clone(), ", a point that was there before: "];
+    message = match (&shared.before, &shared.after) {
+        (Some(before), Some(after)) if first(before) == first(after) => message.with(code(first(after))).with(" runs under other conditions or with another environment"),
+        (Some(before), Some(after)) => message.with("it did ").with(code(first(before))).with(" and does ").with(code(first(after))),
+        (None, Some(after)) => message.with("it does ").with(code(first(after))).with(" besides"),
+        (Some(before), None) => message.with("it no longer does ").with(code(first(before))),
+        (None, None) => message,
+    };
+    let finding = Finding::new(
+        "shared-change",
+        message,
+        text!["Confine the change to the new points, or drop ", code(FIELD), " and sweep everything."],
+    );
+    match shared.after.as_ref().or(shared.before.as_ref()) {
+        Some(said) if said.source.line > 0 => finding.at(Location::line(said.source.file.to_string(), u64::from(said.source.line))),
+        _ => finding,
     }
 }
 

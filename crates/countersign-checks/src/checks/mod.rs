@@ -36,6 +36,11 @@ registry![
     deprecation::Deprecation,
     append_only::AppendOnly,
     changelog::Changelog,
+    labels::Labels,
+    draft_as_shipped::DraftAsShipped,
+    recipe::Recipe,
+    pareto::Pareto,
+    description::Description,
 ];
 
 /// The check with a name.

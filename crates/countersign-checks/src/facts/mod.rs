@@ -1,12 +1,16 @@
 //! Facts that several checks need, derived from the evidence.
 
 pub mod affected;
+pub mod isolation;
 pub mod launches;
 pub mod points;
 pub mod reuse;
 pub mod runs;
 pub mod sweep;
+pub mod tally;
 pub mod tree;
+pub mod upstream;
+pub mod words;
 
 use countersign_core::Text;
 use countersign_core::text::code;

@@ -136,7 +136,7 @@ async fn follow(
     source: &UpstreamSource,
 ) -> Result<Observed<Upstream>, Failure> {
     match source {
-        UpstreamSource::Pull { documents } => {
+        UpstreamSource::Pull { documents, context } => {
             let (Target::Pull { repository, number } | Target::IssueOrPull { repository, number }) = &link.target
             else {
                 return Ok(Observed::Absent);
@@ -144,7 +144,7 @@ async fn follow(
             let Ok(name) = repository.parse::<RepoName>() else {
                 return Ok(Observed::Absent);
             };
-            pull(&repo.other(name), *number, documents, policy).await
+            pull(&repo.other(name), *number, documents, context, policy).await
         }
         UpstreamSource::Page {
             repository,
@@ -187,6 +187,7 @@ async fn pull(
     repo: &RepoClient,
     number: u64,
     prefixes: &[String],
+    context: &[String],
     policy: &Policy,
 ) -> Result<Observed<Upstream>, Failure> {
     let id = number.to_string();
@@ -211,6 +212,10 @@ async fn pull(
         .filter(|file| file.changes > 0 || file.status == "renamed")
         .map(|file| file.filename)
         .collect();
+    // Alone they document nothing.
+    if !paths.is_empty() {
+        paths.extend(context.iter().cloned());
+    }
     paths.sort();
     paths.dedup();
     if paths.len() > DOCUMENTS {

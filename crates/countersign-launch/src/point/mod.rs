@@ -4,6 +4,7 @@
 mod recipe_point;
 mod rules;
 mod script;
+mod trace;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use crate::launch::Launch;
 use crate::value::Source;
 
 pub use rules::{AnswerRule, DeriveRules, InjectionRules, TableKind, TableRule};
+pub use trace::{Statement, Trace, trace};
 
 /// What one point starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

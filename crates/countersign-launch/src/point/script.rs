@@ -106,9 +106,19 @@ pub(super) fn read(
         out.notes
             .push(format!("{}: {}", evaluation.place(note.at), note.message));
     }
+    let rules = tree.rules;
+    let mut given: BTreeSet<String> = rules
+        .variables
+        .keys()
+        .chain(&rules.unknown)
+        .chain(&rules.filled)
+        .cloned()
+        .collect();
+    given.extend(settings(row).into_keys());
     let reader = Reader {
         evaluation,
         environment: place(row),
+        given,
     };
     let mut calls = Vec::new();
     for command in &evaluation.commands {
@@ -147,6 +157,8 @@ struct Reader<'a> {
     evaluation: &'a Evaluation,
     /// Source of text that the environment gave.
     environment: Source,
+    /// Names of the variables that the environment gave.
+    given: BTreeSet<String>,
 }
 
 impl Reader<'_> {
@@ -198,7 +210,11 @@ impl Reader<'_> {
         let environment: Vec<(String, Text, Source)> = command
             .environment()
             .into_iter()
-            .filter(|(_, value)| value.pieces().iter().any(|p| p.at.line > 0))
+            // What a script was given is not its statement; what it took from there under another name is.
+            .filter(|(name, value)| {
+                value.pieces().iter().any(|p| p.at.line > 0)
+                    || (!self.given.contains(&**name) && !value.pieces().is_empty())
+            })
             .map(|(name, value)| {
                 let source = self.place_of(&value, command.span);
                 (name.to_string(), text(&value), source)

@@ -121,6 +121,48 @@ pub fn read(file: &str, text: &str, options: &RecipeOptions<'_>) -> Result<Recip
     Ok(recipe)
 }
 
+/// Every value of a recipe as the selector leaves it: its path and the value, with its place.
+///
+/// # Errors
+/// [`RecipeError`]; each says what to fix.
+pub fn statements(file: &str, text: &str, selector: Option<&str>) -> Result<Vec<(String, Source)>, RecipeError> {
+    let whole = yaml::parse(text).map_err(|e| RecipeError::Yaml {
+        file: file.into(),
+        detail: e.to_string(),
+    })?;
+    let tree = overrides::apply(&whole, selector).map_err(|known| RecipeError::Selector {
+        file: file.into(),
+        selector: selector.unwrap_or("").into(),
+        known,
+    })?;
+    let mut out = Vec::new();
+    flatten(file, "", &tree, &mut out);
+    Ok(out)
+}
+
+fn flatten(file: &str, path: &str, tree: &Tree, out: &mut Vec<(String, Source)>) {
+    let at = |name: &str| {
+        if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}.{name}")
+        }
+    };
+    match &tree.node {
+        Node::Map(entries) if !entries.is_empty() => {
+            for (name, value) in entries {
+                flatten(file, &at(name), value, out);
+            }
+        }
+        Node::Seq(items) if !items.is_empty() => {
+            for (index, item) in items.iter().enumerate() {
+                flatten(file, &at(&index.to_string()), item, out);
+            }
+        }
+        _ => out.push((format!("{path}: {}", tree.to_text()), Source::new(file, tree.line))),
+    }
+}
+
 fn read_tree(file: &str, tree: &Tree) -> Result<Recipe, RecipeError> {
     let backend = tree.get("backend").cloned().unwrap_or_else(|| Tree::empty_map(0));
     let said = backend.get("type").and_then(Tree::as_str);

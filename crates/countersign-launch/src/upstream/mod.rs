@@ -26,6 +26,7 @@ pub use catalog::{Catalog, Hardware};
 pub use diff::{DiffFile, read_diff};
 pub(crate) use js::{MARK, MARK_END};
 pub use mention::Mention;
+pub(crate) use synthesis::leaves_sizes;
 
 /// Longest text that is read.
 pub const MAX_BYTES: usize = 1 << 20;

@@ -14,6 +14,15 @@ use crate::launch::Launch;
 use crate::tree::Tree;
 use crate::value::{Arg, Source, Text};
 
+/// The label of a launch whose parallel sizes the recipe does not state, with its value.
+const SIZES: &str = "sizes";
+const AT_DEPLOYMENT: &str = "chosen at deployment";
+
+/// Whether a documented launch leaves its parallel sizes to whoever deploys it.
+pub(crate) fn leaves_sizes(labels: &BTreeMap<String, String>) -> bool {
+    labels.get(SIZES).is_some_and(|value| value == AT_DEPLOYMENT)
+}
+
 /// Reads a recipe file.
 pub(super) fn read(path: &str, tree: &Tree, catalog: &Catalog, page: &mut Page) {
     let reader = Reader { path, tree, catalog };
@@ -334,6 +343,20 @@ impl Reader<'_> {
         floor.div_ceil(c.hw.gpus.unwrap_or(8).max(1)).max(2)
     }
 
+    /// Whether the recipe leaves the parallel sizes to whoever deploys it: the site then shows the machine's GPU count, or
+    /// the smallest size that fits.
+    fn sizes_are_chosen(&self, c: &Combination<'_>) -> bool {
+        let declares = |t: Option<&Tree>| {
+            t.is_some_and(|t| {
+                t.as_u32().is_some() || self.keyed(Some(t), c.hw_id, c.hw).and_then(Tree::as_u32).is_some()
+            })
+        };
+        c.role == Role::Aggregated
+            && !c.strategy.starts_with("multi_node")
+            && !declares(c.variant.get("tp"))
+            && !declares(self.tree.at(&["strategy_overrides", c.strategy, "tp"]))
+    }
+
     fn single_node_tp(&self, c: &Combination<'_>) -> Option<u32> {
         let gpus = c.hw.gpus?;
         let declared = |t: Option<&Tree>| {
@@ -399,6 +422,9 @@ impl Reader<'_> {
         }
         if let Some((name, _)) = c.spec {
             labels.insert("spec_decoding".into(), name.clone());
+        }
+        if self.sizes_are_chosen(c) {
+            labels.insert(SIZES.into(), AT_DEPLOYMENT.into());
         }
         Documented {
             launch,
