@@ -97,6 +97,40 @@ pub struct EvalRules {
     pub agentic_single_node: bool,
     /// Whether multi-node agentic rows are evaluated.
     pub agentic_multi_node: bool,
+    /// Where the repository's own generator is, and by which words it is seen what it evaluates: a branch is swept by the
+    /// generator that it started from.
+    #[serde(default)]
+    pub generator: Option<EvalGenerator>,
+}
+
+/// How a generator's own text says which agentic rows it evaluates.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EvalGenerator {
+    /// Its file.
+    pub path: String,
+    /// Single-node agentic rows.
+    pub agentic_single_node: Words,
+    /// Multi-node agentic rows.
+    pub agentic_multi_node: Words,
+}
+
+/// Words that a text has, and words that it lacks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Words {
+    /// All of these.
+    pub has: Vec<String>,
+    /// None of these.
+    pub lacks: Vec<String>,
+}
+
+impl Words {
+    /// Whether a text is so.
+    #[must_use]
+    pub fn fit(&self, text: &str) -> bool {
+        self.has.iter().all(|word| text.contains(word.as_str())) && !self.lacks.iter().any(|word| text.contains(word.as_str()))
+    }
 }
 
 /// Templates of the generator's `exp-name`. Placeholders stand in braces.

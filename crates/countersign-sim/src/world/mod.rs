@@ -84,10 +84,36 @@ pub struct World {
     #[serde(default)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultSpec>,
+    /// Facts that could not be read when the world was recorded, by what they are, and why.
+    #[serde(default)]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unavailable: BTreeMap<String, GapSpec>,
+    /// Facts that were looked for when the world was recorded and are not there, by what they are.
+    #[serde(default)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<String>,
+    /// Where links for people start; `https://github.com` when left out.
+    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub web: Option<String>,
     /// What happens, in order.
     #[serde(default)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Step>,
+}
+
+/// Why a fact could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GapSpec {
+    /// What was read, where that is put otherwise than the fact.
+    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub what: Option<String>,
+    /// `transient`, `forbidden`, `too_large`, `malformed` or `not_recorded`.
+    pub kind: String,
+    /// Why it failed.
+    pub why: String,
 }
 
 impl Default for World {
@@ -109,6 +135,9 @@ impl Default for World {
             latency: None,
             short_forms: ShortForms::default(),
             faults: Vec::new(),
+            unavailable: BTreeMap::new(),
+            absent: Vec::new(),
+            web: None,
             timeline: Vec::new(),
         }
     }
