@@ -113,13 +113,37 @@ def eval_rows(selected, low, high, bar_task="gsm8k"):
     return out
 
 
+COOKBOOK = "docs_new/cookbook/autoregressive/Qwen/Qwen3.5.mdx"
+
+
+def cookbook(merged):
+    """What the thread says that upstream documents, as a page: the old checkpoint, and from the merge on the new one."""
+    def page(model):
+        flags = f"--model-path {model} --tp 4 --quantization modelopt_fp4 --kv-cache-dtype fp8_e4m3 --attention-backend trtllm_mha --moe-runner-backend flashinfer_trtllm"
+        draft = "--speculative-algorithm EAGLE --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4"
+        blocks = [f"```bash\nsglang serve {flags}{tail}\n```\n" for tail in ("", f" {draft}")]
+        return "# Qwen3.5 FP4\n\n" + "".join(f"## {sku}\n\n{block}\n" for sku in ("B200", "B300") for block in blocks)
+
+    model = "nvidia/Qwen3.5-397B-A17B-NVFP4"
+    return {"sgl-project/sglang": {
+        "commits": [
+            {"id": "before", "date": "2026-07-01T00:00:00Z", "files": {COOKBOOK: page(model)}},
+            {"id": "after", "parent": "before", "date": "2026-08-07T22:26:07Z", "files": {COOKBOOK: page(f"{model}-V2")}},
+        ],
+        "branches": {"main": "after" if merged else "before"},
+        "pulls": [{"number": 32945, "head": "after", "base": {"ref": "main", "sha": "before"},
+                   **({"state": "merged", "merged_at": "2026-08-07T22:26:07Z", "merge_commit": "after"} if merged else {})}],
+    }}
+
+
 def count(selected, bucket):
     rows = selected.get(bucket) or {}
     return {name: len(items) for name, items in rows.items()}
 
 
-def world(clone, number, head, title, clock, main, runs, comments, timeline, author="hshrivastava-droid"):
+def world(clone, number, head, title, clock, main, runs, comments, timeline, author="hshrivastava-droid", upstream=None):
     return {
+        **({"upstream": upstream} if upstream else {}),
         "world": 1,
         "clock": clock,
         "orgs": {"InferenceX": {"teams": {"core": {"unreadable": 403}}}, "SemiAnalysisAI": {}},
@@ -168,9 +192,9 @@ def main():
     first, second = written("003")
     reuse = say("/reuse-sweep-run 30506346629", 5126999001, "2026-07-30T06:30:00Z")
     save("2205-first", world(clone, 2205, head, "Switch Qwen3.5 FP4 SGLang configs to NVFP4 V2", "2026-07-30T07:00:00Z", clone.main_at("2026-07-30T07:00:00Z"), [run], [reuse],
-         [{"note": "the first sign-off", "comment": {"pull": 2205, **say(signoff(first, "2205-1"), 5127202001, "2026-07-30T07:00:30Z")}}]))
+         [{"note": "the first sign-off", "comment": {"pull": 2205, **say(signoff(first, "2205-1"), 5127202001, "2026-07-30T07:00:30Z")}}], upstream=cookbook(False)))
     save("2205-second", world(clone, 2205, head, "Switch Qwen3.5 FP4 SGLang configs to NVFP4 V2", "2026-08-07T23:00:00Z", clone.main_at("2026-08-07T23:00:00Z"), [run], [reuse],
-         [{"note": "the second sign-off", "comment": {"pull": 2205, **say(signoff(second, "2205-2"), 5127202002, "2026-08-07T23:00:30Z")}}]))
+         [{"note": "the second sign-off", "comment": {"pull": 2205, **say(signoff(second, "2205-2"), 5127202002, "2026-08-07T23:00:30Z")}}], upstream=cookbook(True)))
 
     # The TEP2 arm.
     head = clone.sha("e3643999")
