@@ -19,26 +19,61 @@ pub(crate) fn print(evidence: &Evidence, policy: &LoadedPolicy, check: &str) -> 
     let verdict = countersign_checks::evaluate(evidence, policy);
     let number = check.parse::<u32>().ok();
     let named = |slug: &str| slug == check || slug.split('+').any(|part| part == check);
-    let Some(entry) = policy.policy.checks.iter().find(|entry| number == Some(entry.number) || named(&entry.slug)) else {
-        let all: Vec<String> = policy.policy.checks.iter().map(|entry| format!("{} ({})", entry.slug, entry.number)).collect();
-        bail!("policy {} has no check {check:?}\n  → Name one of: {}.", policy.policy.name, all.join(", "));
+    let Some(entry) = policy
+        .policy
+        .checks
+        .iter()
+        .find(|entry| number == Some(entry.number) || named(&entry.slug))
+    else {
+        let all: Vec<String> = policy
+            .policy
+            .checks
+            .iter()
+            .map(|entry| format!("{} ({})", entry.slug, entry.number))
+            .collect();
+        bail!(
+            "policy {} has no check {check:?}\n  → Name one of: {}.",
+            policy.policy.name,
+            all.join(", ")
+        );
     };
     println!();
     println!("1. What was judged");
     let pull = &evidence.pull_request;
     println!("   {}#{} {}", evidence.repository, pull.number, pull.url);
-    println!("   head {} · target branch {} at {}", pull.head_sha, pull.base_ref, evidence.trusted_sha);
+    println!(
+        "   head {} · target branch {} at {}",
+        pull.head_sha, pull.base_ref, evidence.trusted_sha
+    );
     match &evidence.merge_base {
         Observed::Present(base) => println!("   changes since {base}: {}", changed(evidence)),
         Observed::Absent => println!("   no common ancestor with the target branch"),
         Observed::Unavailable(cause) => println!("   {cause}"),
     }
-    println!("   sign-off {} by {} ({}), {}", evidence.signoff.key, evidence.signoff.author, evidence.signoff.association.word(), evidence.signoff.url);
+    println!(
+        "   sign-off {} by {} ({}), {}",
+        evidence.signoff.key,
+        evidence.signoff.author,
+        evidence.signoff.association.word(),
+        evidence.signoff.url
+    );
     println!("   as of {}", evidence.now.format("%Y-%m-%d %H:%M:%S UTC"));
     println!();
     println!("2. By which rule");
-    println!("   policy {} {} ({}), digest {}", policy.policy.name, policy.policy.version, policy.file, short(&policy.digest));
-    println!("   check {} ({}), {}, level {}", entry.number, entry.name, entry.slug, level(entry));
+    println!(
+        "   policy {} {} ({}), digest {}",
+        policy.policy.name,
+        policy.policy.version,
+        policy.file,
+        short(&policy.digest)
+    );
+    println!(
+        "   check {} ({}), {}, level {}",
+        entry.number,
+        entry.name,
+        entry.slug,
+        level(entry)
+    );
     if entry.params.is_null() || entry.params.as_object().is_some_and(serde_json::Map::is_empty) {
         println!("   no parameters");
     } else {
@@ -74,7 +109,10 @@ fn short(digest: &str) -> &str {
 }
 
 fn level(entry: &countersign_policy::CheckEntry) -> String {
-    serde_json::to_value(entry.level).ok().and_then(|level| level.as_str().map(str::to_owned)).unwrap_or_default()
+    serde_json::to_value(entry.level)
+        .ok()
+        .and_then(|level| level.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }
 
 fn step(trace: &Trace) {
@@ -90,9 +128,18 @@ fn step(trace: &Trace) {
     if trace.files.len() > FILES {
         println!("     and {} more", trace.files.len() - FILES);
     }
-    println!("   answered {}: {}", trace.report.outcome.kind().word(), with_links(&trace.report.reason));
+    println!(
+        "   answered {}: {}",
+        trace.report.outcome.kind().word(),
+        with_links(&trace.report.reason)
+    );
     for (index, finding) in trace.report.outcome.findings().iter().enumerate() {
-        println!("   finding {} [{}] {}", index + 1, finding.code, with_links(&finding.message));
+        println!(
+            "   finding {} [{}] {}",
+            index + 1,
+            finding.code,
+            with_links(&finding.message)
+        );
         if let Some(place) = &finding.location {
             println!("     at {place}");
         }
@@ -141,12 +188,22 @@ fn outcome(row: &Row, traces: &[Trace]) {
     let said: Vec<&str> = traces.iter().map(|trace| trace.report.outcome.kind().word()).collect();
     let kind = row.report.outcome.kind().word();
     if traces.len() > 1 {
-        println!("   the row joins {}: the gravest of {} counts", traces.len(), said.join(", "));
+        println!(
+            "   the row joins {}: the gravest of {} counts",
+            traces.len(),
+            said.join(", ")
+        );
     } else if said.first() != Some(&kind) && row.lifted.is_none() {
         println!("   {} by the check, {kind} at this level", said.join(", "));
     }
     if let Some(lifted) = &row.lifted {
-        println!("   was {}; {} answered: {} <{}>", lifted.was.word(), lifted.by, lifted.why, lifted.url);
+        println!(
+            "   was {}; {} answered: {} <{}>",
+            lifted.was.word(),
+            lifted.by,
+            lifted.why,
+            lifted.url
+        );
     }
     println!("   {}", row.plain());
 }

@@ -86,7 +86,9 @@ pub(crate) async fn record(args: &RecordArgs) -> Result<ExitCode> {
     let settings = serve::settings(&args.config)?;
     let app = serve::app(&settings)?;
     let policy = crate::verify::policy(&settings, args.policy.as_deref(), &repository)?;
-    let evidence = countersign_server::verify::gather_once(&app, &policy, &repository, number, signoff, chrono::Utc::now()).await?;
+    let evidence =
+        countersign_server::verify::gather_once(&app, &policy, &repository, number, signoff, chrono::Utc::now())
+            .await?;
     let recorded = countersign_worlds::record(&evidence, &policy.policy);
     if recorded.secrets > 0 {
         eprintln!("{} texts looked like secrets and were taken out", recorded.secrets);
@@ -135,12 +137,14 @@ async fn kept(config: &ConfigArgs, id: uuid::Uuid) -> Result<Kept> {
 }
 
 async fn read_kept(store: &countersign_store::Store, id: uuid::Uuid) -> Result<Kept> {
-    let evaluation = store
-        .evaluation(id)
-        .await?
-        .with_context(|| format!("there is no evaluation {id}\n  → `countersign replay` takes the id that the verdict's link ends in."))?;
+    let evaluation = store.evaluation(id).await?.with_context(|| {
+        format!("there is no evaluation {id}\n  → `countersign replay` takes the id that the verdict's link ends in.")
+    })?;
     let read = async |what: &str, digest: &str| -> Result<Vec<u8>> {
-        let bytes = store.blob(digest).await?.with_context(|| format!("the {what} of {id} is gone: no blob {digest}"))?;
+        let bytes = store
+            .blob(digest)
+            .await?
+            .with_context(|| format!("the {what} of {id} is gone: no blob {digest}"))?;
         let found = countersign_core::digest::sha256_hex(&bytes);
         // A policy's digest is of its canonical form, which is what is stored.
         if found != digest {
@@ -151,9 +155,17 @@ async fn read_kept(store: &countersign_store::Store, id: uuid::Uuid) -> Result<K
     let evidence = countersign_checks::restore(&read("evidence", &evaluation.evidence_digest).await?)?;
     let text = String::from_utf8(read("policy", &evaluation.policy_digest).await?)?;
     let source = move |_: &str| Ok(text.clone());
-    let policy = countersign_policy::load(&evaluation.policy_name, &source)
-        .with_context(|| format!("the policy of {id} cannot be read by this version; it was judged by engine {}", evaluation.engine_version))?;
-    Ok(Kept { evaluation, evidence, policy })
+    let policy = countersign_policy::load(&evaluation.policy_name, &source).with_context(|| {
+        format!(
+            "the policy of {id} cannot be read by this version; it was judged by engine {}",
+            evaluation.engine_version
+        )
+    })?;
+    Ok(Kept {
+        evaluation,
+        evidence,
+        policy,
+    })
 }
 
 /// `replay`: judges stored evidence again. Exit code 0 for the same bytes, 1 for a difference.
@@ -162,7 +174,11 @@ pub(crate) async fn replay(args: &ReplayArgs) -> Result<ExitCode> {
     let again = countersign_checks::evaluate(&kept.evidence, &kept.policy);
     let text = serde_json::to_string(&again)?;
     let same = text == kept.evaluation.verdict;
-    let differences = if same { Vec::new() } else { differences(&kept.evaluation.verdict, &again) };
+    let differences = if same {
+        Vec::new()
+    } else {
+        differences(&kept.evaluation.verdict, &again)
+    };
     match args.format {
         Format::Json => println!(
             "{}",
@@ -171,10 +187,20 @@ pub(crate) async fn replay(args: &ReplayArgs) -> Result<ExitCode> {
                 "replayed_by": countersign_checks::ENGINE_VERSION, "decision": again.decision.word(), "differences": differences,
             })
         ),
-        _ if same => println!("{}: the same {} bytes, {}, by engine {}", kept.evaluation.id, text.len(), again.decision.word(), countersign_checks::ENGINE_VERSION),
+        _ if same => println!(
+            "{}: the same {} bytes, {}, by engine {}",
+            kept.evaluation.id,
+            text.len(),
+            again.decision.word(),
+            countersign_checks::ENGINE_VERSION
+        ),
         _ => {
             println!("{}: DIFFERENT", kept.evaluation.id);
-            println!("  judged by engine {}, replayed by engine {}", kept.evaluation.engine_version, countersign_checks::ENGINE_VERSION);
+            println!(
+                "  judged by engine {}, replayed by engine {}",
+                kept.evaluation.engine_version,
+                countersign_checks::ENGINE_VERSION
+            );
             for difference in &differences {
                 println!("  {difference}");
             }
@@ -190,25 +216,54 @@ fn differences(stored: &str, again: &Verdict) -> Vec<String> {
         return vec!["the stored verdict has a form that this version does not read".to_owned()];
     };
     let mut out = Vec::new();
-    let mut line = |what: &str, then: &str, now: &str| {
+    let pairs = [
+        ("engine", before.engine_version.clone(), again.engine_version.clone()),
+        (
+            "evidence digest",
+            before.evidence_digest.clone(),
+            again.evidence_digest.clone(),
+        ),
+        (
+            "policy digest",
+            before.policy_digest.clone(),
+            again.policy_digest.clone(),
+        ),
+        (
+            "decision",
+            before.decision.word().to_owned(),
+            again.decision.word().to_owned(),
+        ),
+        ("not run", before.not_run.join(", "), again.not_run.join(", ")),
+    ];
+    for (what, then, now) in pairs {
         if then != now {
             out.push(format!("{what}: {then} → {now}"));
         }
-    };
-    line("engine", &before.engine_version, &again.engine_version);
-    line("evidence digest", &before.evidence_digest, &again.evidence_digest);
-    line("policy digest", &before.policy_digest, &again.policy_digest);
-    line("decision", before.decision.word(), again.decision.word());
-    line("not run", &before.not_run.join(", "), &again.not_run.join(", "));
+    }
     for row in &again.rows {
-        let then = before.rows.iter().find(|old| old.number == row.number && old.slug == row.slug);
-        line(&format!("check {} ({})", row.number, row.slug), &then.map_or_else(|| "no row".to_owned(), countersign_core::verdict::Row::plain), &row.plain());
-        if then.is_some_and(|then| then.plain() == row.plain() && then != row) {
-            out.push(format!("check {} ({}): the same line, other findings", row.number, row.slug));
+        let then = before
+            .rows
+            .iter()
+            .find(|old| old.number == row.number && old.slug == row.slug);
+        let (was, is) = (
+            then.map_or_else(|| "no row".to_owned(), countersign_core::verdict::Row::plain),
+            row.plain(),
+        );
+        if was != is {
+            out.push(format!("check {} ({}): {was} → {is}", row.number, row.slug));
+        } else if then != Some(row) {
+            out.push(format!(
+                "check {} ({}): the same line, other findings",
+                row.number, row.slug
+            ));
         }
     }
     for old in &before.rows {
-        if !again.rows.iter().any(|row| row.number == old.number && row.slug == old.slug) {
+        if !again
+            .rows
+            .iter()
+            .any(|row| row.number == old.number && row.slug == old.slug)
+        {
             out.push(format!("check {} ({}): {} → no row", old.number, old.slug, old.plain()));
         }
     }
@@ -238,7 +293,12 @@ pub(crate) struct ExplainArgs {
 pub(crate) async fn explain(args: &ExplainArgs) -> Result<ExitCode> {
     if let Ok(id) = args.subject.parse::<uuid::Uuid>() {
         let kept = kept(&args.config, id).await?;
-        println!("Evaluation {id} of {}, kept {}, by engine {}", kept.evaluation.repository, kept.evaluation.created_at.format("%Y-%m-%d %H:%M:%S UTC"), kept.evaluation.engine_version);
+        println!(
+            "Evaluation {id} of {}, kept {}, by engine {}",
+            kept.evaluation.repository,
+            kept.evaluation.created_at.format("%Y-%m-%d %H:%M:%S UTC"),
+            kept.evaluation.engine_version
+        );
         return crate::explain::print(&kept.evidence, &kept.policy, &args.check);
     }
     let policy = crate::policy::load(&args.policy)?;
@@ -281,7 +341,10 @@ pub(crate) struct AccuracyArgs {
 /// `accuracy`: exit code 1 where anything differs that is ours to answer for.
 pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<ExitCode> {
     let reasons: Reasons = match &args.reasons {
-        Some(path) => serde_yaml::from_str(&std::fs::read_to_string(path).with_context(|| path.display().to_string())?).with_context(|| path.display().to_string())?,
+        Some(path) => countersign_worlds::accuracy::reasons(
+            &std::fs::read_to_string(path).with_context(|| path.display().to_string())?,
+        )
+        .with_context(|| path.display().to_string())?,
         None => Reasons::new(),
     };
     let mut files: Vec<PathBuf> = std::fs::read_dir(&args.worlds)
@@ -290,7 +353,10 @@ pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<ExitCode> {
         .filter(|path| path.to_string_lossy().ends_with(".expect.json"))
         .collect();
     if files.is_empty() {
-        bail!("{} has no expectation\n  → Make worlds and expectations first, e.g. with tests/worlds/from_cases.py.", args.worlds.display());
+        bail!(
+            "{} has no expectation\n  → Make worlds and expectations first, e.g. with tests/worlds/from_cases.py.",
+            args.worlds.display()
+        );
     }
     files.sort_by_key(|path| number_of(path));
     let mut policies: BTreeMap<PathBuf, LoadedPolicy> = BTreeMap::new();
@@ -299,7 +365,15 @@ pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<ExitCode> {
         let text = std::fs::read_to_string(&path)?;
         let expected: Expectation = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
         let world = args.worlds.join(format!("{}.yaml", expected.name));
-        let (Some(policy), true) = (args.policy.clone().or_else(|| expected.policy.as_ref().map(|name| args.policies.join(format!("{name}.yaml")))), world.exists()) else {
+        let (Some(policy), true) = (
+            args.policy.clone().or_else(|| {
+                expected
+                    .policy
+                    .as_ref()
+                    .map(|name| args.policies.join(format!("{name}.yaml")))
+            }),
+            world.exists(),
+        ) else {
             let why = expected.none.clone().unwrap_or_else(|| "no world".to_owned());
             results.push(CaseResult::not_judged(expected, why));
             continue;
@@ -314,13 +388,22 @@ pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<ExitCode> {
         };
         results.push(result);
     }
-    let bad = results.iter().any(|result| result.is_wrong_pass() || result.rows.iter().any(|row| row.result == countersign_worlds::accuracy::Match::Unexplained));
+    let bad = results.iter().any(|result| {
+        result.is_wrong_pass()
+            || result
+                .rows
+                .iter()
+                .any(|row| row.result == countersign_worlds::accuracy::Match::Unexplained)
+    });
     if args.format == Format::Json {
         for result in &results {
             println!("{}", json_of(result));
         }
     } else {
-        let text = report(&results, "countersign accuracy WORLDS --clone CLONE --reasons tests/worlds/accuracy.yaml --out docs/accuracy.md");
+        let text = report(
+            &results,
+            "countersign accuracy WORLDS --clone CLONE --reasons tests/worlds/accuracy.yaml --out docs/accuracy.md",
+        );
         match &args.out {
             Some(path) => std::fs::write(path, text).with_context(|| path.display().to_string())?,
             None => print!("{text}"),
@@ -330,8 +413,17 @@ pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<ExitCode> {
 }
 
 fn number_of(path: &Path) -> (u64, String) {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    (name.split('-').next().and_then(|number| number.parse().ok()).unwrap_or(u64::MAX), name)
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    (
+        name.split('-')
+            .next()
+            .and_then(|number| number.parse().ok())
+            .unwrap_or(u64::MAX),
+        name,
+    )
 }
 
 fn judge(world: &Path, clone: Option<&Path>, policy: &LoadedPolicy) -> Result<Verdict> {

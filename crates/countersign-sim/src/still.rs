@@ -4,7 +4,11 @@
 //! Every answer is three-valued as the world is: said, said not to be, or not said ([`Fact`]). Which of the last two a gap
 //! means is the world's word `partial`.
 
-use std::collections::BTreeMap;
+mod view;
+
+pub use view::{
+    Fact, StillArtifact, StillChange, StillCommit, StillJob, StillMode, StillPull, StillRun, StillText, TextPlace,
+};
 
 use chrono::{DateTime, Utc};
 
@@ -14,178 +18,6 @@ use crate::state::State;
 use crate::state::model::{Artifact, Content, Edited, Job, Repo, Run};
 use crate::world::World;
 use crate::world::repo::EarlierSpec;
-
-/// An answer of a world.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fact<T> {
-    /// It says so.
-    Known(T),
-    /// It says that there is none.
-    Nothing,
-    /// It does not say; in words for a reader, which fact that is.
-    Unsaid(String),
-    /// It says that GitHub refuses to tell, with this status.
-    Refused(u16),
-}
-
-/// What kind of text something is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TextPlace {
-    /// A comment of the conversation.
-    Comment,
-    /// The summary of a review.
-    Review,
-    /// A comment on a line.
-    ReviewComment,
-}
-
-/// A text that somebody wrote on a pull request.
-#[derive(Debug, Clone)]
-pub struct StillText {
-    /// Where.
-    pub place: TextPlace,
-    /// Its id.
-    pub id: u64,
-    /// Who wrote it; empty for an account that is gone.
-    pub author: String,
-    /// Whether that is an App.
-    pub is_bot: bool,
-    /// The author's association, in GitHub's words.
-    pub association: String,
-    /// The text.
-    pub body: String,
-    /// When it was written.
-    pub created_at: DateTime<Utc>,
-    /// When GitHub says it was last changed.
-    pub updated_at: DateTime<Utc>,
-    /// When it was last edited, and by whom.
-    pub edited: Option<(DateTime<Utc>, String)>,
-    /// Address for readers.
-    pub url: String,
-}
-
-/// A pull request.
-#[derive(Debug, Clone)]
-pub struct StillPull {
-    /// Title.
-    pub title: String,
-    /// Description.
-    pub body: String,
-    /// Who opened it; empty for an account that is gone.
-    pub author: String,
-    /// Whether it is a draft.
-    pub draft: bool,
-    /// Whether it is open.
-    pub open: bool,
-    /// When it was merged.
-    pub merged_at: Option<DateTime<Utc>>,
-    /// The commit of its merge.
-    pub merge_commit: Option<String>,
-    /// The target branch.
-    pub base_ref: String,
-    /// The head.
-    pub head_sha: String,
-    /// The head's branch.
-    pub head_ref: String,
-    /// The head's repository.
-    pub head_repo: String,
-    /// Its labels.
-    pub labels: Fact<Vec<String>>,
-    /// Address for readers.
-    pub url: String,
-}
-
-/// A changed path: path, path before, GitHub's word.
-pub type StillChange = (String, Option<String>, &'static str);
-
-/// A commit.
-#[derive(Debug, Clone)]
-pub struct StillCommit {
-    /// Its id.
-    pub sha: String,
-    /// The first line of its message.
-    pub headline: String,
-    /// When it was committed.
-    pub committed_at: Option<DateTime<Utc>>,
-    /// Its parents, as far as they are named.
-    pub parents: Vec<String>,
-    /// How many it has.
-    pub parent_count: u32,
-}
-
-/// A path of a tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StillMode {
-    /// A file.
-    File,
-    /// An executable file.
-    Executable,
-    /// A symbolic link.
-    Symlink,
-    /// A submodule.
-    Submodule,
-}
-
-/// An artifact.
-#[derive(Debug, Clone)]
-pub struct StillArtifact {
-    /// Its id.
-    pub id: u64,
-    /// Its name.
-    pub name: String,
-    /// Whether its content is gone.
-    pub expired: bool,
-    /// Packed size, in bytes.
-    pub size: u64,
-    /// When it was uploaded.
-    pub created_at: DateTime<Utc>,
-    /// Its files; none for a zip on disk.
-    pub files: Option<BTreeMap<String, Vec<u8>>>,
-}
-
-/// A job.
-#[derive(Debug, Clone)]
-pub struct StillJob {
-    /// Its id.
-    pub id: u64,
-    /// Its name.
-    pub name: String,
-    /// The attempt it ran in.
-    pub attempt: u64,
-    /// GitHub's word for where it stands.
-    pub status: String,
-    /// GitHub's word for how it ended.
-    pub conclusion: Option<String>,
-}
-
-/// A workflow run.
-#[derive(Debug, Clone)]
-pub struct StillRun {
-    /// Its id.
-    pub id: u64,
-    /// The newest attempt.
-    pub attempt: u64,
-    /// The workflow's path.
-    pub workflow_path: String,
-    /// The event that started it.
-    pub event: String,
-    /// The commit it is of.
-    pub head_sha: String,
-    /// The branch it is of.
-    pub branch: String,
-    /// GitHub's word for where it stands.
-    pub status: String,
-    /// GitHub's word for how it ended.
-    pub conclusion: Option<String>,
-    /// When it was started.
-    pub created_at: DateTime<Utc>,
-    /// Address for readers.
-    pub url: String,
-    /// Jobs of the newest attempt.
-    pub jobs: Fact<Vec<StillJob>>,
-    /// Artifacts.
-    pub artifacts: Fact<Vec<StillArtifact>>,
-}
 
 /// A world without a server.
 #[derive(Debug)]
@@ -218,7 +50,11 @@ impl Still {
     }
 
     fn unsaid<T>(&self, what: impl FnOnce() -> String) -> Fact<T> {
-        if self.state.partial { Fact::Unsaid(what()) } else { Fact::Nothing }
+        if self.state.partial {
+            Fact::Unsaid(what())
+        } else {
+            Fact::Nothing
+        }
     }
 
     /// A pull request.
@@ -388,7 +224,9 @@ impl Still {
             return Ok(None);
         };
         let entry = store.lookup(&commit.tree.clone(), path)?;
-        Ok(entry.filter(|e| !matches!(e.mode, Mode::Tree | Mode::Submodule)).map(|e| e.sha))
+        Ok(entry
+            .filter(|e| !matches!(e.mode, Mode::Tree | Mode::Submodule))
+            .map(|e| e.sha))
     }
 
     /// Texts of one place of a pull request, oldest first.
@@ -406,7 +244,12 @@ impl Still {
             TextPlace::ReviewComment => (p.known.review_comments, "review comments"),
         };
         let page = self.state.web(&format!("/{}/pull/{number}", r.name));
-        let text = |id: u64, author: &str, association: &Option<String>, body: &str, times: (DateTime<Utc>, DateTime<Utc>), edited: &Option<Edited>| {
+        let text = |id: u64,
+                    author: &str,
+                    association: &Option<String>,
+                    body: &str,
+                    times: (DateTime<Utc>, DateTime<Utc>),
+                    edited: &Option<Edited>| {
             let anchor = match place {
                 TextPlace::Comment => format!("#issuecomment-{id}"),
                 TextPlace::Review => format!("#pullrequestreview-{id}"),
@@ -417,7 +260,9 @@ impl Still {
                 id,
                 author: author.to_owned(),
                 is_bot: self.is_bot(author),
-                association: association.clone().unwrap_or_else(|| self.state.association(repo, author)),
+                association: association
+                    .clone()
+                    .unwrap_or_else(|| self.state.association(repo, author)),
                 body: body.to_owned(),
                 created_at: times.0,
                 updated_at: times.1,
@@ -430,19 +275,46 @@ impl Still {
                 .comments
                 .values()
                 .filter(|c| c.pull == number)
-                .map(|c| text(c.id, &c.author, &c.association, &c.body, (c.created_at, c.updated_at), &c.edited))
+                .map(|c| {
+                    text(
+                        c.id,
+                        &c.author,
+                        &c.association,
+                        &c.body,
+                        (c.created_at, c.updated_at),
+                        &c.edited,
+                    )
+                })
                 .collect(),
             TextPlace::Review => r
                 .reviews
                 .values()
                 .filter(|c| c.pull == number && c.state != "pending")
-                .map(|c| text(c.id, &c.author, &c.association, &c.body, (c.submitted_at, c.submitted_at), &c.edited))
+                .map(|c| {
+                    text(
+                        c.id,
+                        &c.author,
+                        &c.association,
+                        &c.body,
+                        (c.submitted_at, c.submitted_at),
+                        &c.edited,
+                    )
+                })
                 .collect(),
             TextPlace::ReviewComment => r
                 .review_comments
                 .values()
                 .filter(|c| c.pull == number)
-                .map(|c| text(c.id, &c.author, &c.association, &c.body, (c.created_at, c.updated_at), &c.edited))
+                .map(|c| {
+                    text(
+                        c.id,
+                        &c.author,
+                        &c.association,
+                        &c.body,
+                        (c.created_at, c.updated_at),
+                        &c.edited,
+                    )
+                })
                 .collect(),
         };
         // What the timeline wrote is there, even where the world did not say what else is.
@@ -454,7 +326,11 @@ impl Still {
     }
 
     fn is_bot(&self, login: &str) -> bool {
-        let kind = self.state.users.get(&login.to_ascii_lowercase()).and_then(|u| u.kind.as_deref());
+        let kind = self
+            .state
+            .users
+            .get(&login.to_ascii_lowercase())
+            .and_then(|u| u.kind.as_deref());
         kind.map_or_else(|| login.ends_with("[bot]"), |kind| kind == "Bot")
     }
 
@@ -478,7 +354,11 @@ impl Still {
         StillRun {
             id: run.id,
             attempt: latest.attempt,
-            workflow_path: r.workflows.get(&run.workflow).map(|w| w.path.clone()).unwrap_or_default(),
+            workflow_path: r
+                .workflows
+                .get(&run.workflow)
+                .map(|w| w.path.clone())
+                .unwrap_or_default(),
             event: run.event.clone(),
             head_sha: run.head_sha.clone(),
             branch: run.branch.clone(),
@@ -505,7 +385,11 @@ impl Still {
         let Some(r) = self.repo(repo) else {
             return self.unsaid(|| format!("the repository {repo}"));
         };
-        let given = r.collaborators.iter().flatten().find(|(l, _)| l.eq_ignore_ascii_case(login));
+        let given = r
+            .collaborators
+            .iter()
+            .flatten()
+            .find(|(l, _)| l.eq_ignore_ascii_case(login));
         match given {
             Some((_, role)) => Fact::Known((role.permission().to_owned(), role.role_name().to_owned())),
             None if r.owner().eq_ignore_ascii_case(login) => Fact::Known(("admin".to_owned(), "admin".to_owned())),
@@ -518,9 +402,16 @@ impl Still {
     #[must_use]
     pub fn in_team(&self, org: &str, slug: &str, login: &str) -> Fact<bool> {
         let what = || format!("the members of the team {org}/{slug}");
-        let team = self.state.org(org).and_then(|o| o.teams.iter().find(|(name, _)| name.eq_ignore_ascii_case(slug)));
+        let team = self
+            .state
+            .org(org)
+            .and_then(|o| o.teams.iter().find(|(name, _)| name.eq_ignore_ascii_case(slug)));
         let Some((_, team)) = team else {
-            return if self.state.partial { Fact::Unsaid(what()) } else { Fact::Refused(404) };
+            return if self.state.partial {
+                Fact::Unsaid(what())
+            } else {
+                Fact::Refused(404)
+            };
         };
         if let Some(status) = team.unreadable {
             return Fact::Refused(status);
@@ -537,7 +428,11 @@ impl Still {
     pub fn in_organisation(&self, org: &str, login: &str) -> Fact<bool> {
         let what = || format!("the members of {org}");
         let Some(found) = self.state.org(org) else {
-            return if self.state.partial { Fact::Unsaid(what()) } else { Fact::Known(false) };
+            return if self.state.partial {
+                Fact::Unsaid(what())
+            } else {
+                Fact::Known(false)
+            };
         };
         if let Some(status) = found.unreadable {
             return Fact::Refused(status);
@@ -585,7 +480,9 @@ impl Still {
     /// The blobs of a repository, for readers that outlive this world's other facts.
     #[must_use]
     pub fn into_store(self) -> StillStore {
-        StillStore { still: std::sync::Mutex::new(self) }
+        StillStore {
+            still: std::sync::Mutex::new(self),
+        }
     }
 }
 

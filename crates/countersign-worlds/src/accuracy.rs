@@ -90,6 +90,14 @@ pub enum Right {
 /// Reasons by case, then by check. A case `*` is for all.
 pub type Reasons = BTreeMap<String, BTreeMap<String, Reason>>;
 
+/// Reads a file of reasons.
+///
+/// # Errors
+/// With line and column.
+pub fn reasons(text: &str) -> Result<Reasons, countersign_yaml::YamlError> {
+    countersign_yaml::from_str(text, &countersign_yaml::Limits::default())
+}
+
 /// How one row compares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Match {
@@ -137,7 +145,12 @@ impl CaseResult {
     /// A case that cannot be judged.
     #[must_use]
     pub fn not_judged(expected: Expectation, why: String) -> Self {
-        Self { expected, decision: None, failed: Some(why), rows: Vec::new() }
+        Self {
+            expected,
+            decision: None,
+            failed: Some(why),
+            rows: Vec::new(),
+        }
     }
 
     /// A known failure that this program lets pass: the one error that must not be.
@@ -157,7 +170,10 @@ pub fn compare(expected: Expectation, verdict: &Verdict, reasons: &Reasons) -> C
             rows.push(compare_row(&expected.name, &row.slug, known, Some(row), reasons));
         } else if expected.complete && expected.decision == "REJECTED" {
             // All failing checks are named, so every other one was fine.
-            let fine = ExpectedRow { status: "PASS or N/A".to_owned(), reason: "not named among the failing checks".to_owned() };
+            let fine = ExpectedRow {
+                status: "PASS or N/A".to_owned(),
+                reason: "not named among the failing checks".to_owned(),
+            };
             rows.push(compare_row(&expected.name, &row.slug, &fine, Some(row), reasons));
         }
     }
@@ -166,13 +182,20 @@ pub fn compare(expected: Expectation, verdict: &Verdict, reasons: &Reasons) -> C
             rows.push(compare_row(&expected.name, slug, known, None, reasons));
         }
     }
-    CaseResult { decision: Some(verdict.decision), failed: None, rows, expected }
+    CaseResult {
+        decision: Some(verdict.decision),
+        failed: None,
+        rows,
+        expected,
+    }
 }
 
 fn compare_row(name: &str, slug: &str, known: &ExpectedRow, row: Option<&Row>, reasons: &Reasons) -> Compared {
     let ours = row.map(|row| row.report.outcome.kind());
     let result = match row {
-        None => Match::NotComparable("the policy of that day does not list this check, or this version does not have it".to_owned()),
+        None => Match::NotComparable(
+            "the policy of that day does not list this check, or this version does not have it".to_owned(),
+        ),
         Some(row) => result(name, slug, known, row, reasons),
     };
     Compared {
@@ -200,11 +223,22 @@ fn result(name: &str, slug: &str, known: &ExpectedRow, row: &Row, reasons: &Reas
     if agree {
         return Match::Agree;
     }
-    let reason = reasons.get(name).and_then(|case| case.get(slug)).or_else(|| reasons.get("*").and_then(|all| all.get(slug)));
+    let reason = reasons
+        .get(name)
+        .and_then(|case| case.get(slug))
+        .or_else(|| reasons.get("*").and_then(|all| all.get(slug)));
     match reason {
-        Some(Reason { right: Right::NotComparable, why, .. }) => Match::NotComparable(why.clone()),
+        Some(Reason {
+            right: Right::NotComparable,
+            why,
+            ..
+        }) => Match::NotComparable(why.clone()),
         Some(reason) => {
-            let rule = if reason.rule.is_empty() { String::new() } else { format!(" ({})", reason.rule) };
+            let rule = if reason.rule.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", reason.rule)
+            };
             Match::Differ(reason.right, format!("{}{rule}", reason.why))
         }
         None => Match::Unexplained,
@@ -212,6 +246,11 @@ fn result(name: &str, slug: &str, known: &ExpectedRow, row: &Row, reasons: &Reas
 }
 
 fn unavailable(causes: &[Cause]) -> String {
-    let told = causes.iter().filter(|cause| cause.kind == CauseKind::NotRecorded).map(|cause| format!("the case does not tell {}", cause.what)).next();
-    told.or_else(|| causes.first().map(ToString::to_string)).unwrap_or_else(|| "unavailable".to_owned())
+    let told = causes
+        .iter()
+        .filter(|cause| cause.kind == CauseKind::NotRecorded)
+        .map(|cause| format!("the case does not tell {}", cause.what))
+        .next();
+    told.or_else(|| causes.first().map(ToString::to_string))
+        .unwrap_or_else(|| "unavailable".to_owned())
 }

@@ -20,7 +20,12 @@ pub(crate) struct Contents {
 
 impl Contents {
     pub(crate) fn new(store: StillStore, repository: &str, largest: u64) -> Self {
-        Self { store, repository: repository.to_owned(), largest, kept: Mutex::default() }
+        Self {
+            store,
+            repository: repository.to_owned(),
+            largest,
+            kept: Mutex::default(),
+        }
     }
 
     fn find(&self, id: &BlobId) -> Observed<Arc<str>> {

@@ -16,24 +16,30 @@ impl Gaps<'_> {
             Fact::Known(value) => Observed::Present(value),
             Fact::Nothing => Observed::Absent,
             Fact::Unsaid(_) => self.missing(what),
-            Fact::Refused(status) => {
-                self.known(what).unwrap_or_else(|| Observed::unavailable(CauseKind::Forbidden, what, format!("GitHub answered {status}")))
-            }
+            Fact::Refused(status) => self.known(what).unwrap_or_else(|| {
+                Observed::unavailable(CauseKind::Forbidden, what, format!("GitHub answered {status}"))
+            }),
         }
     }
 
     /// A fact that the world does not give.
     pub(crate) fn missing<T>(&self, what: &str) -> Observed<T> {
-        self.known(what).unwrap_or_else(|| Observed::unavailable(CauseKind::NotRecorded, what, UNSAID))
+        self.known(what)
+            .unwrap_or_else(|| Observed::unavailable(CauseKind::NotRecorded, what, UNSAID))
     }
 
     /// What was recorded of a fact that was not read, or not found.
     pub(crate) fn known<T>(&self, what: &str) -> Option<Observed<T>> {
         if let Some(gap) = self.0.unavailable.get(what) {
-            let kind = serde_json::from_value(serde_json::Value::String(gap.kind.clone())).unwrap_or(CauseKind::NotRecorded);
+            let kind =
+                serde_json::from_value(serde_json::Value::String(gap.kind.clone())).unwrap_or(CauseKind::NotRecorded);
             let named = gap.what.clone().unwrap_or_else(|| what.to_owned());
             return Some(Observed::Unavailable(Cause::new(kind, named, gap.why.clone())));
         }
-        self.0.absent.iter().any(|absent| absent == what).then_some(Observed::Absent)
+        self.0
+            .absent
+            .iter()
+            .any(|absent| absent == what)
+            .then_some(Observed::Absent)
     }
 }

@@ -67,7 +67,8 @@ pub struct Case {
 #[must_use]
 pub fn pulls(world: &World) -> Vec<(String, u64)> {
     let all = world.repositories.iter();
-    all.flat_map(|(name, spec)| spec.pulls.iter().map(move |pull| (name.clone(), pull.number))).collect()
+    all.flat_map(|(name, spec)| spec.pulls.iter().map(move |pull| (name.clone(), pull.number)))
+        .collect()
 }
 
 /// Gives a world the clone that it does not name: every repository under `repositories` without history of its own has the
@@ -94,7 +95,12 @@ fn set_back(world: &mut World) {
         let bases: Vec<String> = spec
             .pulls
             .iter()
-            .map(|pull| pull.base.as_ref().and_then(|base| base.0.branch.clone()).unwrap_or_else(|| default.clone()))
+            .map(|pull| {
+                pull.base
+                    .as_ref()
+                    .and_then(|base| base.0.branch.clone())
+                    .unwrap_or_else(|| default.clone())
+            })
             .collect();
         for base in bases {
             let then = format!("{base}@{}", clock.format("%Y-%m-%dT%H:%M:%SZ"));
@@ -119,5 +125,8 @@ pub fn read(world: &World, repository: &str, number: u64, policy: &LoadedPolicy)
 /// # Errors
 /// [`WorldsError`], of the first that cannot be read.
 pub fn read_all(world: &World, policy: &LoadedPolicy) -> Result<Vec<Case>, WorldsError> {
-    pulls(world).iter().map(|(repository, number)| read(world, repository, *number, policy)).collect()
+    pulls(world)
+        .iter()
+        .map(|(repository, number)| read(world, repository, *number, policy))
+        .collect()
 }

@@ -14,7 +14,9 @@ use countersign_core::{Cause, Evidence, Observed};
 use countersign_policy::{Policy, UpstreamSource};
 use countersign_sim::World;
 use countersign_sim::world::actions::{ArtifactSpec, JobSpec, RunSpec};
-use countersign_sim::world::pulls::{BaseSpec, ChangeSpec, FullBase, FullHead, HeadSpec, PullSpec, PullState as WorldState};
+use countersign_sim::world::pulls::{
+    BaseSpec, ChangeSpec, FullBase, FullHead, HeadSpec, PullSpec, PullState as WorldState,
+};
 use countersign_sim::world::repo::{CommitSpec, EarlierSpec, RepoSpec, RoleSpec};
 use countersign_sim::world::spell::{Clock, FileSpec};
 use countersign_sim::world::{GapSpec, OrgSpec, TeamSpec, UserSpec};
@@ -45,7 +47,12 @@ pub fn record(evidence: &Evidence, policy: &Policy) -> Recorded {
         clock: Clock::At(evidence.now),
         ..World::default()
     };
-    let web = evidence.pull_request.url.split(&format!("/{}/pull/", evidence.repository)).next().unwrap_or_default();
+    let web = evidence
+        .pull_request
+        .url
+        .split(&format!("/{}/pull/", evidence.repository))
+        .next()
+        .unwrap_or_default();
     if web != "https://github.com" && !web.is_empty() {
         world.web = Some(web.to_owned());
     }
@@ -58,38 +65,83 @@ pub fn record(evidence: &Evidence, policy: &Policy) -> Recorded {
     };
     let mut pull = pull(evidence, &mut texts);
     let number = evidence.pull_request.number;
-    list(&evidence.changed_files, &format!("the changed files of #{number}"), &mut world, |files| {
-        pull.files = Some(files.iter().map(change).collect());
-    });
-    list(&evidence.commits, &format!("the commits of #{number}"), &mut world, |commits| {
-        pull.commits = Some(commits.iter().map(|commit| commit.sha.to_string()).collect());
-    });
+    list(
+        &evidence.changed_files,
+        &format!("the changed files of #{number}"),
+        &mut world,
+        |files| {
+            pull.files = Some(files.iter().map(change).collect());
+        },
+    );
+    list(
+        &evidence.commits,
+        &format!("the commits of #{number}"),
+        &mut world,
+        |commits| {
+            pull.commits = Some(commits.iter().map(|commit| commit.sha.to_string()).collect());
+        },
+    );
     texts::conversation(evidence, &mut pull, &mut world, &mut texts);
-    list(&evidence.runs, &format!("runs of {}", policy.ci.workflow), &mut world, |_| {});
+    list(
+        &evidence.runs,
+        &format!("runs of {}", policy.ci.workflow),
+        &mut world,
+        |_| {},
+    );
     if let Observed::Present(runs) = &evidence.runs {
-        repo.runs = Some(runs.iter().map(|run| self::run(run, policy, &mut world, &mut texts)).collect());
+        repo.runs = Some(
+            runs.iter()
+                .map(|run| self::run(run, policy, &mut world, &mut texts))
+                .collect(),
+        );
     }
     repo.pulls = vec![pull];
     people(evidence, &mut repo, &mut world);
     if let Observed::Present(version) = &evidence.previous_template {
-        let earlier = EarlierSpec { commit: version.commit.to_string(), replaced_at: version.replaced_at, text: version.text.clone() };
+        let earlier = EarlierSpec {
+            commit: version.commit.to_string(),
+            replaced_at: version.replaced_at,
+            text: version.text.clone(),
+        };
         repo.earlier.insert(policy.paths.template.clone(), earlier);
     } else {
-        list(&evidence.previous_template, &format!("earlier versions of {}", policy.paths.template), &mut world, |_| {});
+        list(
+            &evidence.previous_template,
+            &format!("earlier versions of {}", policy.paths.template),
+            &mut world,
+            |_| {},
+        );
     }
     if let Observed::Unavailable(cause) = &evidence.merge_base {
-        gap(&mut world.unavailable, "where the pull request parted from its target", cause);
+        gap(
+            &mut world.unavailable,
+            "where the pull request parted from its target",
+            cause,
+        );
     }
     upstream(evidence, policy, &mut world);
     world.repositories.insert(evidence.repository.to_string(), repo);
-    Recorded { world, secrets: texts.secrets }
+    Recorded {
+        world,
+        secrets: texts.secrets,
+    }
 }
 
 /// Keeps why a fact was not read.
 fn gap(gaps: &mut BTreeMap<String, GapSpec>, key: &str, cause: &Cause) {
-    let kind = serde_json::to_value(cause.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
+    let kind = serde_json::to_value(cause.kind)
+        .ok()
+        .and_then(|kind| kind.as_str().map(str::to_owned))
+        .unwrap_or_default();
     let what = (cause.what != key).then(|| cause.what.clone());
-    gaps.insert(key.to_owned(), GapSpec { what, kind, why: cause.why.clone() });
+    gaps.insert(
+        key.to_owned(),
+        GapSpec {
+            what,
+            kind,
+            why: cause.why.clone(),
+        },
+    );
 }
 
 fn list<T>(fact: &Observed<T>, what: &str, world: &mut World, keep: impl FnOnce(&T)) {
@@ -101,7 +153,9 @@ fn list<T>(fact: &Observed<T>, what: &str, world: &mut World, keep: impl FnOnce(
 }
 
 fn word<T: serde::Serialize>(value: T) -> Option<String> {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned))
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
 }
 
 fn pull(evidence: &Evidence, texts: &mut Texts) -> PullSpec {
@@ -115,9 +169,17 @@ fn pull(evidence: &Evidence, texts: &mut Texts) -> PullSpec {
             sha: Some(from.head_sha.to_string()),
             branch: Some(from.head_ref.clone()),
             // A repository that was deleted has no name.
-            repo: Some(from.head_repository.as_ref().map(ToString::to_string).unwrap_or_default()),
+            repo: Some(
+                from.head_repository
+                    .as_ref()
+                    .map(ToString::to_string)
+                    .unwrap_or_default(),
+            ),
         })),
-        base: Some(BaseSpec(FullBase { branch: Some(from.base_ref.clone()), sha: Some(evidence.trusted_sha.to_string()) })),
+        base: Some(BaseSpec(FullBase {
+            branch: Some(from.base_ref.clone()),
+            sha: Some(evidence.trusted_sha.to_string()),
+        })),
         draft: from.draft,
         state: match (from.merged, from.open) {
             (true, _) => WorldState::Merged,
@@ -132,7 +194,12 @@ fn pull(evidence: &Evidence, texts: &mut Texts) -> PullSpec {
 }
 
 fn change(file: &countersign_core::evidence::ChangedFile) -> ChangeSpec {
-    ChangeSpec { path: file.path.clone(), status: word(file.status), previous: file.previous_path.clone(), ..ChangeSpec::default() }
+    ChangeSpec {
+        path: file.path.clone(),
+        status: word(file.status),
+        previous: file.previous_path.clone(),
+        ..ChangeSpec::default()
+    }
 }
 
 fn run(run: &WorkflowRun, policy: &Policy, world: &mut World, texts: &mut Texts) -> RunSpec {
@@ -153,13 +220,19 @@ fn run(run: &WorkflowRun, policy: &Policy, world: &mut World, texts: &mut Texts)
     match &run.jobs {
         Observed::Present(jobs) => spec.jobs = Some(jobs.iter().map(job).collect()),
         Observed::Absent => {}
-        Observed::Unavailable(cause) if kept && cause.why != countersign_github::gather::wanted::NO_EVIDENCE => gap(&mut world.unavailable, &of("jobs"), cause),
+        Observed::Unavailable(cause) if kept && cause.why != countersign_github::gather::wanted::NO_EVIDENCE => {
+            gap(&mut world.unavailable, &of("jobs"), cause)
+        }
         Observed::Unavailable(_) => {}
     }
     match &run.artifacts {
-        Observed::Present(list) => spec.artifacts = Some(list.iter().map(|artifact| self::artifact(artifact, texts)).collect()),
+        Observed::Present(list) => {
+            spec.artifacts = Some(list.iter().map(|artifact| self::artifact(artifact, texts)).collect())
+        }
         Observed::Absent => {}
-        Observed::Unavailable(cause) if kept && cause.why != countersign_github::gather::wanted::NO_EVIDENCE => gap(&mut world.unavailable, &of("artifacts"), cause),
+        Observed::Unavailable(cause) if kept && cause.why != countersign_github::gather::wanted::NO_EVIDENCE => {
+            gap(&mut world.unavailable, &of("artifacts"), cause)
+        }
         Observed::Unavailable(_) => {}
     }
     spec
@@ -186,7 +259,10 @@ fn job(job: &Job) -> JobSpec {
 
 fn artifact(artifact: &Artifact, texts: &mut Texts) -> ArtifactSpec {
     let files = match &artifact.files {
-        Some(Observed::Present(files)) => files.iter().map(|(path, text)| (path.clone(), serde_json::Value::String(texts.clean(text)))).collect(),
+        Some(Observed::Present(files)) => files
+            .iter()
+            .map(|(path, text)| (path.clone(), serde_json::Value::String(texts.clean(text))))
+            .collect(),
         _ => BTreeMap::new(),
     };
     ArtifactSpec {
@@ -218,12 +294,20 @@ fn people(evidence: &Evidence, repo: &mut RepoSpec, world: &mut World) {
     }
     let signer = evidence.signoff.author.to_string();
     for (team, member) in &people.signer_teams {
-        let Some((org, slug)) = team.split_once('/') else { continue };
+        let Some((org, slug)) = team.split_once('/') else {
+            continue;
+        };
         match member {
             Observed::Present(member) => {
                 let members = if *member { vec![signer.clone()] } else { Vec::new() };
                 let teams = &mut world.orgs.entry(org.to_owned()).or_default().teams;
-                teams.insert(slug.to_owned(), TeamSpec { members: Some(members), ..TeamSpec::default() });
+                teams.insert(
+                    slug.to_owned(),
+                    TeamSpec {
+                        members: Some(members),
+                        ..TeamSpec::default()
+                    },
+                );
             }
             Observed::Absent => world.absent.push(format!("the members of team {team}")),
             Observed::Unavailable(cause) => gap(&mut world.unavailable, &format!("the members of team {team}"), cause),
@@ -231,9 +315,19 @@ fn people(evidence: &Evidence, repo: &mut RepoSpec, world: &mut World) {
     }
     let owner = evidence.repository.owner();
     match &people.signer_in_organisation {
-        Some(Observed::Present(member)) if !matches!(evidence.signoff.association, countersign_core::evidence::Association::Owner | countersign_core::evidence::Association::Member) => {
+        Some(Observed::Present(member))
+            if !matches!(
+                evidence.signoff.association,
+                countersign_core::evidence::Association::Owner | countersign_core::evidence::Association::Member
+            ) =>
+        {
             let members = if *member { vec![signer] } else { Vec::new() };
-            let known = world.orgs.keys().find(|org| org.eq_ignore_ascii_case(owner)).cloned().unwrap_or_else(|| owner.to_owned());
+            let known = world
+                .orgs
+                .keys()
+                .find(|org| org.eq_ignore_ascii_case(owner))
+                .cloned()
+                .unwrap_or_else(|| owner.to_owned());
             world.orgs.entry(known).or_insert_with(OrgSpec::default).members = Some(members);
         }
         Some(Observed::Unavailable(cause)) => gap(&mut world.unavailable, &format!("the members of {owner}"), cause),
@@ -242,7 +336,13 @@ fn people(evidence: &Evidence, repo: &mut RepoSpec, world: &mut World) {
     for (login, is_bot) in texts::accounts(evidence) {
         if login.ends_with("[bot]") != is_bot {
             let kind = if is_bot { "Bot" } else { "User" };
-            world.users.insert(login, UserSpec { kind: Some(kind.to_owned()), ..UserSpec::default() });
+            world.users.insert(
+                login,
+                UserSpec {
+                    kind: Some(kind.to_owned()),
+                    ..UserSpec::default()
+                },
+            );
         }
     }
 }
@@ -264,7 +364,12 @@ fn upstream_pull(from: &UpstreamPull, world: &mut World) {
     if repo.pulls.iter().any(|pull| pull.number == from.number) {
         return;
     }
-    let document = |(path, text): (&String, &String)| ChangeSpec { path: path.clone(), status: Some("modified".to_owned()), text: Some(text.clone()), ..ChangeSpec::default() };
+    let document = |(path, text): (&String, &String)| ChangeSpec {
+        path: path.clone(),
+        status: Some("modified".to_owned()),
+        text: Some(text.clone()),
+        ..ChangeSpec::default()
+    };
     repo.pulls.push(PullSpec {
         number: from.number,
         draft: from.state == PullState::Draft,
@@ -281,18 +386,30 @@ fn upstream_pull(from: &UpstreamPull, world: &mut World) {
 }
 
 fn upstream_page(from: &Page, policy: &Policy, world: &mut World) {
-    let (Some((repository, _)), Some(commit)) = (from.source.split_once(':'), &from.commit) else { return };
+    let (Some((repository, _)), Some(commit)) = (from.source.split_once(':'), &from.commit) else {
+        return;
+    };
     let branch = policy.upstream.sources.values().find_map(|source| match source {
-        UpstreamSource::Page { repository: of, branch, .. } if of.eq_ignore_ascii_case(repository) => Some(branch.clone()),
+        UpstreamSource::Page {
+            repository: of, branch, ..
+        } if of.eq_ignore_ascii_case(repository) => Some(branch.clone()),
         _ => None,
     });
     let Some(branch) = branch else { return };
     let repo = world.upstream.entry(repository.to_owned()).or_default();
     repo.branches.insert(branch, commit.to_string());
     if repo.commits.is_empty() {
-        repo.commits.push(CommitSpec { sha: Some(commit.to_string()), covers: Some(Vec::new()), ..CommitSpec::default() });
+        repo.commits.push(CommitSpec {
+            sha: Some(commit.to_string()),
+            covers: Some(Vec::new()),
+            ..CommitSpec::default()
+        });
     }
     if let Some(known) = repo.commits.first_mut() {
-        known.files.extend(from.documents.iter().map(|(path, text)| (path.clone(), FileSpec::Text(text.clone()))));
+        known.files.extend(
+            from.documents
+                .iter()
+                .map(|(path, text)| (path.clone(), FileSpec::Text(text.clone()))),
+        );
     }
 }

@@ -21,13 +21,25 @@ pub(crate) struct Found {
     pub(crate) commits: Vec<CommitSha>,
 }
 
-pub(crate) fn runs(still: &Still, gaps: &Gaps<'_>, repository: &str, head: &CommitSha, commits: Option<&BTreeSet<CommitSha>>, named: &[u64], policy: &Policy) -> Result<Found, WorldsError> {
+pub(crate) fn runs(
+    still: &Still,
+    gaps: &Gaps<'_>,
+    repository: &str,
+    head: &CommitSha,
+    commits: Option<&BTreeSet<CommitSha>>,
+    named: &[u64],
+    policy: &Policy,
+) -> Result<Found, WorldsError> {
     let all = match still.runs(repository) {
         Fact::Known(runs) => runs,
         Fact::Nothing => Vec::new(),
         Fact::Unsaid(_) | Fact::Refused(_) => {
             let what = format!("runs of {}", policy.ci.workflow);
-            return Ok(Found { runs: gaps.missing(&what), first_on_head: None, commits: Vec::new() });
+            return Ok(Found {
+                runs: gaps.missing(&what),
+                first_on_head: None,
+                commits: Vec::new(),
+            });
         }
     };
     let mut found = Vec::new();
@@ -37,7 +49,11 @@ pub(crate) fn runs(still: &Still, gaps: &Gaps<'_>, repository: &str, head: &Comm
             found.push(run);
         }
     }
-    let first_on_head = found.iter().filter(|run| run.head_sha == *head).map(|run| run.created_at).min();
+    let first_on_head = found
+        .iter()
+        .filter(|run| run.head_sha == *head)
+        .map(|run| run.created_at)
+        .min();
     let mut others: Vec<CommitSha> = Vec::new();
     for run in &found {
         let other = can_be_evidence(run, policy, commits) && run.head_sha != *head && executed(run, policy);
@@ -45,12 +61,24 @@ pub(crate) fn runs(still: &Still, gaps: &Gaps<'_>, repository: &str, head: &Comm
             others.push(run.head_sha.clone());
         }
     }
-    Ok(Found { runs: Observed::Present(found), first_on_head, commits: others })
+    Ok(Found {
+        runs: Observed::Present(found),
+        first_on_head,
+        commits: others,
+    })
 }
 
-fn evidence(run: &StillRun, gaps: &Gaps<'_>, policy: &Policy, commits: Option<&BTreeSet<CommitSha>>) -> Result<WorkflowRun, WorldsError> {
+fn evidence(
+    run: &StillRun,
+    gaps: &Gaps<'_>,
+    policy: &Policy,
+    commits: Option<&BTreeSet<CommitSha>>,
+) -> Result<WorkflowRun, WorldsError> {
     let of = |what: &str| format!("{what} of run {}", run.id);
-    let head_sha = run.head_sha.parse().map_err(|_| WorldsError::Form { at: of("head"), why: "not a full SHA".to_owned() })?;
+    let head_sha = run.head_sha.parse().map_err(|_| WorldsError::Form {
+        at: of("head"),
+        why: "not a full SHA".to_owned(),
+    })?;
     let mut found = WorkflowRun {
         id: run.id,
         attempt: u32::try_from(run.attempt).unwrap_or(u32::MAX),
@@ -65,7 +93,9 @@ fn evidence(run: &StillRun, gaps: &Gaps<'_>, policy: &Policy, commits: Option<&B
         artifacts: Observed::unavailable(CauseKind::NotRecorded, of("artifacts"), NO_EVIDENCE),
     };
     if can_be_evidence(&found, policy, commits) {
-        found.jobs = gaps.observed(&of("jobs"), run.jobs.clone()).map(|jobs| sorted(jobs.iter().map(job).collect(), |job: &Job| job.id));
+        found.jobs = gaps
+            .observed(&of("jobs"), run.jobs.clone())
+            .map(|jobs| sorted(jobs.iter().map(job).collect(), |job: &Job| job.id));
         found.artifacts = gaps.observed(&of("artifacts"), run.artifacts.clone()).map(|list| {
             let mut list: Vec<Artifact> = list.iter().map(|artifact| shown(artifact, policy)).collect();
             list.sort_by_key(|artifact| std::cmp::Reverse((artifact.created_at, artifact.id)));
@@ -81,7 +111,11 @@ fn sorted<T, K: Ord>(mut list: Vec<T>, key: impl Fn(&T) -> K) -> Vec<T> {
 }
 
 fn status(word: &str) -> RunStatus {
-    if word == "completed" { RunStatus::Completed } else { RunStatus::Running }
+    if word == "completed" {
+        RunStatus::Completed
+    } else {
+        RunStatus::Running
+    }
 }
 
 fn conclusion(word: &str) -> Conclusion {
@@ -105,11 +139,17 @@ fn shown(artifact: &StillArtifact, policy: &Policy) -> Artifact {
         || artifact.name == names.throughput
         || (!names.agentic_prefix.is_empty() && artifact.name.starts_with(&names.agentic_prefix));
     // Files that are left out are unsaid: an artifact that was uploaded has some.
-    let files = artifact.files.as_ref().filter(|files| read && !artifact.expired && !files.is_empty()).map(|files| {
-        let texts: BTreeMap<String, String> =
-            files.iter().filter_map(|(path, bytes)| Some((path.clone(), String::from_utf8(bytes.clone()).ok()?))).collect();
-        Observed::Present(texts)
-    });
+    let files = artifact
+        .files
+        .as_ref()
+        .filter(|files| read && !artifact.expired && !files.is_empty())
+        .map(|files| {
+            let texts: BTreeMap<String, String> = files
+                .iter()
+                .filter_map(|(path, bytes)| Some((path.clone(), String::from_utf8(bytes.clone()).ok()?)))
+                .collect();
+            Observed::Present(texts)
+        });
     Artifact {
         id: artifact.id,
         name: artifact.name.clone(),

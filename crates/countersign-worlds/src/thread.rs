@@ -22,7 +22,10 @@ pub(crate) fn login(text: &str) -> Result<Option<Login>, WorldsError> {
     if text.is_empty() {
         return Ok(None);
     }
-    text.parse().map(Some).map_err(|_| WorldsError::Form { at: format!("login `{text}`"), why: "not a GitHub login".to_owned() })
+    text.parse().map(Some).map_err(|_| WorldsError::Form {
+        at: format!("login `{text}`"),
+        why: "not a GitHub login".to_owned(),
+    })
 }
 
 fn item(text: &StillText) -> Result<ThreadItem, WorldsError> {
@@ -47,10 +50,18 @@ fn item(text: &StillText) -> Result<ThreadItem, WorldsError> {
 
 /// The sign-off that is asked for, else the newest of a pull request. What the world does not say of its texts cannot hold
 /// one.
-pub(crate) fn newest(still: &Still, repository: &str, number: u64, asked: Option<&str>, policy: &Policy) -> Result<Option<(ThreadItem, SignoffText)>, WorldsError> {
+pub(crate) fn newest(
+    still: &Still,
+    repository: &str,
+    number: u64,
+    asked: Option<&str>,
+    policy: &Policy,
+) -> Result<Option<(ThreadItem, SignoffText)>, WorldsError> {
     let mut newest: Option<(ThreadItem, SignoffText)> = None;
     for place in [TextPlace::Comment, TextPlace::Review, TextPlace::ReviewComment] {
-        let Fact::Known(texts) = still.texts(repository, number, place) else { continue };
+        let Fact::Known(texts) = still.texts(repository, number, place) else {
+            continue;
+        };
         for text in &texts {
             let item = item(text)?;
             if asked.is_some_and(|asked| asked != item.key.to_string()) {
@@ -64,7 +75,10 @@ pub(crate) fn newest(still: &Still, repository: &str, number: u64, asked: Option
             if item.author.is_none() || wanted::signoff(&item, policy).is_none() {
                 continue;
             }
-            if newest.as_ref().is_none_or(|(old, _)| (old.created_at, old.key) < (item.created_at, item.key)) {
+            if newest
+                .as_ref()
+                .is_none_or(|(old, _)| (old.created_at, old.key) < (item.created_at, item.key))
+            {
                 let signed = signed(&item, text)?;
                 newest = Some((item, signed));
             }
@@ -74,7 +88,12 @@ pub(crate) fn newest(still: &Still, repository: &str, number: u64, asked: Option
 }
 
 fn signed(item: &ThreadItem, text: &StillText) -> Result<SignoffText, WorldsError> {
-    let ghost = || GHOST.parse::<Login>().map_err(|error| WorldsError::Form { at: GHOST.to_owned(), why: error.to_string() });
+    let ghost = || {
+        GHOST.parse::<Login>().map_err(|error| WorldsError::Form {
+            at: GHOST.to_owned(),
+            why: error.to_string(),
+        })
+    };
     let author = item.author.clone().map_or_else(ghost, Ok)?;
     let edited_by_other = match &text.edited {
         Some((_, by)) if !author.same(by) => Some(login(by)?.map_or_else(ghost, Ok)?),
@@ -95,9 +114,15 @@ fn signed(item: &ThreadItem, text: &StillText) -> Result<SignoffText, WorldsErro
 
 /// A text in the place of a sign-off that is not there.
 pub(crate) fn nobody(now: chrono::DateTime<chrono::Utc>, url: &str) -> Result<SignoffText, WorldsError> {
-    let author = GHOST.parse().map_err(|_| WorldsError::Form { at: GHOST.to_owned(), why: "not a login".to_owned() })?;
+    let author = GHOST.parse().map_err(|_| WorldsError::Form {
+        at: GHOST.to_owned(),
+        why: "not a login".to_owned(),
+    })?;
     Ok(SignoffText {
-        key: SignoffKey { place: SignoffPlace::IssueComment, id: 1 },
+        key: SignoffKey {
+            place: SignoffPlace::IssueComment,
+            id: 1,
+        },
         author,
         author_is_bot: false,
         association: Association::None,
@@ -110,10 +135,18 @@ pub(crate) fn nobody(now: chrono::DateTime<chrono::Utc>, url: &str) -> Result<Si
 }
 
 /// The conversation as evidence has it. A partial world that only gives the sign-off does not say what else was written.
-pub(crate) fn comments(still: &Still, gaps: &Gaps<'_>, repository: &str, number: u64) -> Result<Observed<Vec<Comment>>, WorldsError> {
+pub(crate) fn comments(
+    still: &Still,
+    gaps: &Gaps<'_>,
+    repository: &str,
+    number: u64,
+) -> Result<Observed<Vec<Comment>>, WorldsError> {
     let what = format!("the comments of #{number}");
     // What the timeline or a sign-off put there is not all that was written.
-    let texts = match gaps.known(&what).unwrap_or_else(|| gaps.observed(&what, still.texts(repository, number, TextPlace::Comment))) {
+    let texts = match gaps
+        .known(&what)
+        .unwrap_or_else(|| gaps.observed(&what, still.texts(repository, number, TextPlace::Comment)))
+    {
         Observed::Present(texts) => texts,
         Observed::Absent => Vec::new(),
         Observed::Unavailable(cause) => return Ok(Observed::Unavailable(cause)),
@@ -130,5 +163,9 @@ pub(crate) fn comments(still: &Still, gaps: &Gaps<'_>, repository: &str, number:
             url: text.url.clone(),
         })
     };
-    texts.iter().map(comment).collect::<Result<Vec<_>, _>>().map(Observed::Present)
+    texts
+        .iter()
+        .map(comment)
+        .collect::<Result<Vec<_>, _>>()
+        .map(Observed::Present)
 }

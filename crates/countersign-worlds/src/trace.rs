@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use countersign_checks::{Context, checks};
+use countersign_checks::{Context, checks, policy_then};
 use countersign_core::evidence::{BlobSource, Blobs};
 use countersign_core::outcome::CheckReport;
 use countersign_core::{BlobId, CommitSha, Evidence, Observed};
@@ -43,7 +43,10 @@ struct Watched {
 impl BlobSource for Watched {
     fn blob(&self, id: &BlobId) -> Observed<Arc<str>> {
         // A poisoned lock means that another reader panicked; the set is as good as before.
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id.clone());
         self.inner.get(id)
     }
 }
@@ -59,20 +62,34 @@ fn one(evidence: &Evidence, policy: &LoadedPolicy, slug: &str) -> Option<Trace> 
     let check = checks::find(slug)?;
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
     let mut watched = evidence.clone();
-    watched.blobs = Blobs::new(Watched { inner: evidence.blobs.clone(), seen: Arc::clone(&seen) });
-    let report = check.run(&Context::new(&watched, policy));
+    watched.blobs = Blobs::new(Watched {
+        inner: evidence.blobs.clone(),
+        seen: Arc::clone(&seen),
+    });
+    let then = policy_then(&watched, policy);
+    let report = check.run(&Context::new(&watched, &then));
     let seen = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Some(Trace { slug: slug.to_owned(), doc: check.doc(), report, files: files(evidence, &seen) })
+    Some(Trace {
+        slug: slug.to_owned(),
+        doc: check.doc(),
+        report,
+        files: files(evidence, &seen),
+    })
 }
 
 /// Where contents that were read stand: in the first of target branch, head, merge base that has them.
 fn files(evidence: &Evidence, seen: &BTreeSet<BlobId>) -> Vec<ReadFile> {
-    let mut order: Vec<(&CommitSha, &'static str)> = vec![(&evidence.trusted_sha, "target branch"), (&evidence.pull_request.head_sha, "head")];
+    let mut order: Vec<(&CommitSha, &'static str)> = vec![
+        (&evidence.trusted_sha, "target branch"),
+        (&evidence.pull_request.head_sha, "head"),
+    ];
     order.extend(evidence.merge_base.present().map(|sha| (sha, "merge base")));
     order.extend(evidence.trees.keys().map(|sha| (sha, "commit of a run")));
     let mut found: BTreeMap<&BlobId, ReadFile> = BTreeMap::new();
     for (sha, role) in order {
-        let Some(tree) = evidence.trees.get(sha).and_then(Observed::present) else { continue };
+        let Some(tree) = evidence.trees.get(sha).and_then(Observed::present) else {
+            continue;
+        };
         for (path, entry) in tree.entries.iter().filter(|(_, entry)| seen.contains(&entry.id)) {
             found.entry(&entry.id).or_insert_with(|| ReadFile {
                 path: path.clone(),
@@ -83,6 +100,12 @@ fn files(evidence: &Evidence, seen: &BTreeSet<BlobId>) -> Vec<ReadFile> {
         }
     }
     let mut files: Vec<ReadFile> = found.into_values().collect();
-    files.sort_by(|a, b| (a.role != "target branch", a.role != "head", &a.path).cmp(&(b.role != "target branch", b.role != "head", &b.path)));
+    files.sort_by(|a, b| {
+        (a.role != "target branch", a.role != "head", &a.path).cmp(&(
+            b.role != "target branch",
+            b.role != "head",
+            &b.path,
+        ))
+    });
     files
 }

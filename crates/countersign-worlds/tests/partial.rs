@@ -135,17 +135,30 @@ fn what_a_partial_world_does_not_say_is_unavailable_and_what_it_says_to_be_empty
     for (more, wanted) in [
         ("", OutcomeKind::Unavailable),
         ("    runs: []", OutcomeKind::Fail),
-        ("    runs: [{ id: 9001, workflow: sweep.yml, head: change }]", OutcomeKind::Unavailable),
+        (
+            "    runs: [{ id: 9001, workflow: sweep.yml, head: change }]",
+            OutcomeKind::Unavailable,
+        ),
     ] {
         let verdict = judged(&world(more));
         assert_eq!(kind(&verdict, "sweep"), wanted, "{more:?}");
         let causes = verdict.missing();
-        assert!(causes.iter().all(|cause| cause.kind == CauseKind::NotRecorded), "{causes:?}");
+        assert!(
+            causes.iter().all(|cause| cause.kind == CauseKind::NotRecorded),
+            "{causes:?}"
+        );
     }
     // A run without scores: the sweep is proved, the evaluations are not known.
-    let unsaid = RUN.lines().filter(|line| !line.contains("evals:")).collect::<Vec<_>>().join("\n");
+    let unsaid = RUN
+        .lines()
+        .filter(|line| !line.contains("evals:"))
+        .collect::<Vec<_>>()
+        .join("\n");
     let verdict = judged(&world(&unsaid));
-    assert_eq!((kind(&verdict, "sweep"), kind(&verdict, "evals")), (OutcomeKind::Pass, OutcomeKind::Unavailable));
+    assert_eq!(
+        (kind(&verdict, "sweep"), kind(&verdict, "evals")),
+        (OutcomeKind::Pass, OutcomeKind::Unavailable)
+    );
 }
 
 #[test]
@@ -155,13 +168,26 @@ fn a_clone_gives_the_history_and_the_clock_the_day() {
         let done = Command::new("git")
             .arg("-C")
             .arg(folder.path())
-            .args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false"])
+            .args([
+                "-c",
+                "user.name=a",
+                "-c",
+                "user.email=a@b",
+                "-c",
+                "init.defaultBranch=main",
+                "-c",
+                "commit.gpgsign=false",
+            ])
             .args(arguments)
             .env("GIT_COMMITTER_DATE", date)
             .env("GIT_AUTHOR_DATE", date)
             .output()
             .unwrap();
-        assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+        assert!(
+            done.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&done.stderr)
+        );
     };
     let write = |path: &str, text: &str| {
         let path = folder.path().join(path);
@@ -222,7 +248,12 @@ upstream:
   engine/recipes:
     pulls: [{ number: 42, state: merged, merged_at: 2026-11-01T12:00:00Z, files: [{ path: a.md, status: added, text: serve }] }]
 ";
-    for more in [RUN.to_owned(), String::new(), format!("{RUN}{upstream}"), "    runs: []\n".to_owned()] {
+    for more in [
+        RUN.to_owned(),
+        String::new(),
+        format!("{RUN}{upstream}"),
+        "    runs: []\n".to_owned(),
+    ] {
         let mut first = world(&more);
         // Contents of all kinds: binary, executable, a link, and a file that is gone at head.
         let commits = &mut first.repositories.get_mut("octo/bench").unwrap().commits;
@@ -231,20 +262,39 @@ upstream:
             "world: 1\nrepositories:\n  o/r:\n    commits:\n      - id: x\n        files:\n          configs/bin: { base64: '/wD/' }\n          configs/run.sh: { text: 'x', executable: true }\n          configs/link: { symlink: a.yaml }\n          configs/gone.yaml: 'crlf\\r\\nand  trailing '\n",
         )
         .unwrap();
-        commits[0].files.extend(extra.repositories["o/r"].commits[0].files.clone());
-        commits[1].files.insert("configs/gone.yaml".to_owned(), countersign_sim::world::spell::FileSpec::Deleted);
+        commits[0]
+            .files
+            .extend(extra.repositories["o/r"].commits[0].files.clone());
+        commits[1].files.insert(
+            "configs/gone.yaml".to_owned(),
+            countersign_sim::world::spell::FileSpec::Deleted,
+        );
         let before = read(&first, "octo/bench", 7, &policy).unwrap();
         let recorded = record(&before.evidence, &policy.policy);
         let text = serde_json::to_string(&recorded.world).unwrap();
         let world = World::parse("recorded", &text).unwrap();
         let after = read(&world, "octo/bench", 7, &policy).unwrap();
-        let bytes = |evidence: &countersign_core::Evidence| String::from_utf8(countersign_checks::record(evidence).unwrap()).unwrap();
+        let bytes = |evidence: &countersign_core::Evidence| {
+            String::from_utf8(countersign_checks::record(evidence).unwrap()).unwrap()
+        };
         assert_eq!(bytes(&before.evidence), bytes(&after.evidence), "{more}");
-        assert_eq!(countersign_checks::evaluate(&before.evidence, &policy), countersign_checks::evaluate(&after.evidence, &policy));
-        assert!(matches!(after.evidence.head_file("configs/bin"), Observed::Unavailable(_)));
-        assert!(matches!(after.evidence.head_file("configs/gone.yaml"), Observed::Absent));
+        assert_eq!(
+            countersign_checks::evaluate(&before.evidence, &policy),
+            countersign_checks::evaluate(&after.evidence, &policy)
+        );
+        assert!(matches!(
+            after.evidence.head_file("configs/bin"),
+            Observed::Unavailable(_)
+        ));
+        assert!(matches!(
+            after.evidence.head_file("configs/gone.yaml"),
+            Observed::Absent
+        ));
         // What a wider policy would ask for was not recorded, so it is not known.
-        assert!(matches!(after.evidence.head_file("README.md"), Observed::Unavailable(_)));
+        assert!(matches!(
+            after.evidence.head_file("README.md"),
+            Observed::Unavailable(_)
+        ));
     }
 }
 
@@ -254,5 +304,8 @@ fn a_world_that_names_what_is_not_there_says_so() {
     assert!(error.to_string().contains("add it under `pulls`"), "{error}");
     let mut world = world(RUN);
     lay_over(&mut world, Path::new("/nowhere"));
-    assert!(read(&world, "octo/bench", 7, &policy()).is_ok(), "a repository with a history of its own keeps it");
+    assert!(
+        read(&world, "octo/bench", 7, &policy()).is_ok(),
+        "a repository with a history of its own keeps it"
+    );
 }

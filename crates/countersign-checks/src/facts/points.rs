@@ -1,11 +1,12 @@
 //! The points of a pull request: what its new changelog items select at head (domain guide, section 4.1).
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use countersign_core::evidence::ChangeStatus;
 use countersign_core::{Cause, CommitSha, Evidence, Observed};
-use countersign_matrix::{Configs, MatrixRules, Problem, Row, SelectOptions, Selection, added_items, job_name, lane, select};
+use countersign_matrix::{
+    Configs, MatrixRules, Problem, Row, SelectOptions, Selection, added_items, job_name, lane, select,
+};
 use countersign_policy::Policy;
 
 use super::tree::TreeFiles;
@@ -85,28 +86,10 @@ pub fn compute(evidence: &Evidence, policy: &Policy) -> Result<Points, Cause> {
         all_evals: false,
         evals_only: false,
     };
-    let rules = rules_then(evidence, policy)?;
-    match select(changelog, &items, &configs, base.as_ref(), &rules, options) {
+    match select(changelog, &items, &configs, base.as_ref(), &policy.matrix, options) {
         Ok(selection) => Ok(Points::Selected(Box::new(Selected { selection, configs }))),
         Err(problems) => Ok(Points::Refused(problems)),
     }
-}
-
-/// The rules of the generator that the branch started from: what it did not evaluate yet cannot have been evaluated. It is
-/// read where the pull request parted from its target, so a pull request cannot change it for itself.
-fn rules_then<'p>(evidence: &Evidence, policy: &'p Policy) -> Result<Cow<'p, MatrixRules>, Cause> {
-    let Some(generator) = &policy.matrix.eval.generator else {
-        return Ok(Cow::Borrowed(&policy.matrix));
-    };
-    let text = match evidence.base_file(&generator.path) {
-        Observed::Present(text) => text,
-        Observed::Absent => return Ok(Cow::Borrowed(&policy.matrix)),
-        Observed::Unavailable(cause) => return Err(cause),
-    };
-    let mut rules = policy.matrix.clone();
-    rules.eval.agentic_single_node &= generator.agentic_single_node.fit(&text);
-    rules.eval.agentic_multi_node &= generator.agentic_multi_node.fit(&text);
-    Ok(Cow::Owned(rules))
 }
 
 /// Master configs and runners of a commit.

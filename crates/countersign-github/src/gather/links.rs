@@ -43,12 +43,7 @@ pub(crate) fn all(signoff: &SignOff) -> Vec<&Link> {
 
 /// Runs of this repository that somebody with a say has named: in the newest reuse commands, and in the sign-off.
 #[must_use]
-pub fn runs(
-    repository: &RepoName,
-    comments: &[Comment],
-    signoff: Option<&SignOff>,
-    policy: &Policy,
-) -> Vec<u64> {
+pub fn runs(repository: &RepoName, comments: &[Comment], signoff: Option<&SignOff>, policy: &Policy) -> Vec<u64> {
     let mut named: Vec<u64> = Vec::new();
     let allowed = &policy.commands.authority.reuse_associations;
     for comment in comments

@@ -368,7 +368,10 @@ fn find<'l>(listing: &'l Listing, page: &str, roots: &[String], endings: &[Strin
     let files = listing.entries.iter().filter(|(_, entry)| is_file(entry));
     let paths: BTreeSet<&str> = files.map(|(path, _)| path.as_str()).collect();
     let found = page_source(&paths, page, roots, endings)?;
-    listing.entries.get_key_value(found).map(|(path, entry)| (path.as_str(), entry))
+    listing
+        .entries
+        .get_key_value(found)
+        .map(|(path, entry)| (path.as_str(), entry))
 }
 
 /// The path of a page's source, of all files that its repository has.

@@ -337,7 +337,10 @@ impl State {
         }
         let told = match &spec.sha {
             Some(sha) if !crate::git::is_sha(sha) => {
-                return Err(WorldError::invalid(format!("{at}.sha"), format!("`{sha}` is not a full SHA")));
+                return Err(WorldError::invalid(
+                    format!("{at}.sha"),
+                    format!("`{sha}` is not a full SHA"),
+                ));
             }
             Some(sha) => Some((
                 sha.clone(),
@@ -492,7 +495,10 @@ fn content(at: &str, file: &FileSpec) -> Result<Option<NewFile>, WorldError> {
     }
     if let Some(id) = full.id.as_ref().or(full.submodule.as_ref()) {
         if !crate::git::is_sha(id) {
-            return Err(WorldError::invalid(at, format!("`{id}` is not an object id of 40 hexadecimal digits")));
+            return Err(WorldError::invalid(
+                at,
+                format!("`{id}` is not an object id of 40 hexadecimal digits"),
+            ));
         }
         let mode = match (full.submodule.is_some(), full.executable) {
             (true, _) => Mode::Submodule,

@@ -41,6 +41,7 @@ pub struct World {
     pub clock: Clock,
     /// The GitHub App.
     #[serde(default)]
+    #[serde(skip_serializing_if = "is_default")]
     pub app: AppSpec,
     /// Where the App is installed; when left out, once for each owner in `repositories`, with all of that owner's.
     #[serde(default)]
@@ -72,6 +73,7 @@ pub struct World {
     pub pages: BTreeMap<String, PageSpec>,
     /// Rate limits.
     #[serde(default)]
+    #[serde(skip_serializing_if = "is_default")]
     pub limits: LimitSpec,
     /// How long each API call takes at least.
     #[serde(default)]
@@ -79,6 +81,7 @@ pub struct World {
     pub latency: Option<Span>,
     /// How short forms are spelled out.
     #[serde(default)]
+    #[serde(skip_serializing_if = "is_default")]
     pub short_forms: ShortForms,
     /// Faults to inject.
     #[serde(default)]
@@ -100,6 +103,11 @@ pub struct World {
     #[serde(default)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Step>,
+}
+
+/// What is as it is when left out is left out.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Why a fact could not be read.

@@ -43,22 +43,59 @@ fn decisions(results: &[CaseResult], out: &mut String) {
     let wrong_pass = judged.iter().filter(|result| result.is_wrong_pass()).count();
     let of = |decision: &'static str| judged.iter().filter(move |result| result.expected.decision == decision);
     let failing = |result: &&&CaseResult| result.rows.iter().any(|row| row.ours == Some(OutcomeKind::Fail));
-    let unexplained = |result: &&&CaseResult| result.rows.iter().any(|row| row.ours == Some(OutcomeKind::Fail) && matches!(row.result, Match::Unexplained | Match::Differ(Right::They, _)));
+    let unexplained = |result: &&&CaseResult| {
+        result.rows.iter().any(|row| {
+            row.ours == Some(OutcomeKind::Fail)
+                && matches!(row.result, Match::Unexplained | Match::Differ(Right::They, _))
+        })
+    };
     let _ = writeln!(out, "## Decisions\n");
     let _ = writeln!(out, "| | |\n|---|---|");
-    let _ = writeln!(out, "| known verdicts | {} on {} pull requests |", results.len(), pulls(results));
-    let _ = writeln!(out, "| judged (head in the clone) | {} on {} pull requests |", judged.len(), pulls_of(&judged));
-    let _ = writeln!(out, "| **wrong PASS**: known REJECTED, judged PASS or WARN | **{wrong_pass}** |");
-    let _ = writeln!(out, "| known PASS, judged with a FAIL | {} of {}, of them {} that are ours to answer for |", of("PASS").filter(failing).count(), of("PASS").count(), of("PASS").filter(failing).filter(unexplained).count());
-    let _ = writeln!(out, "| known REJECTED, judged with a FAIL | {} of {} |\n", of("REJECTED").filter(failing).count(), of("REJECTED").count());
+    let _ = writeln!(
+        out,
+        "| known verdicts | {} on {} pull requests |",
+        results.len(),
+        pulls(results)
+    );
+    let _ = writeln!(
+        out,
+        "| judged (head in the clone) | {} on {} pull requests |",
+        judged.len(),
+        pulls_of(&judged)
+    );
+    let _ = writeln!(
+        out,
+        "| **wrong PASS**: known REJECTED, judged PASS or WARN | **{wrong_pass}** |"
+    );
+    let _ = writeln!(
+        out,
+        "| known PASS, judged with a FAIL | {} of {}, of them {} that are ours to answer for |",
+        of("PASS").filter(failing).count(),
+        of("PASS").count(),
+        of("PASS").filter(failing).filter(unexplained).count()
+    );
+    let _ = writeln!(
+        out,
+        "| known REJECTED, judged with a FAIL | {} of {} |\n",
+        of("REJECTED").filter(failing).count(),
+        of("REJECTED").count()
+    );
 }
 
 fn pulls(results: &[CaseResult]) -> usize {
-    results.iter().map(|result| result.expected.pull).collect::<std::collections::BTreeSet<_>>().len()
+    results
+        .iter()
+        .map(|result| result.expected.pull)
+        .collect::<std::collections::BTreeSet<_>>()
+        .len()
 }
 
 fn pulls_of(results: &[&CaseResult]) -> usize {
-    results.iter().map(|result| result.expected.pull).collect::<std::collections::BTreeSet<_>>().len()
+    results
+        .iter()
+        .map(|result| result.expected.pull)
+        .collect::<std::collections::BTreeSet<_>>()
+        .len()
 }
 
 fn checks(results: &[CaseResult], out: &mut String) {
@@ -72,17 +109,31 @@ fn checks(results: &[CaseResult], out: &mut String) {
             Match::NotComparable(_) => count.none += 1,
         }
     }
-    let _ = writeln!(out, "## Checks\n\nA row agrees where both fail it, or neither does. A question to a person is a difference.\n");
-    let _ = writeln!(out, "| check | agree | differ, we are right | differ, we are wrong | not comparable |\n|---|---|---|---|---|");
+    let _ = writeln!(
+        out,
+        "## Checks\n\nA row agrees where both fail it, or neither does. A question to a person is a difference.\n"
+    );
+    let _ = writeln!(
+        out,
+        "| check | agree | differ, we are right | differ, we are wrong | not comparable |\n|---|---|---|---|---|"
+    );
     let mut all = Counts::default();
     for (slug, count) in &counts {
-        let _ = writeln!(out, "| {slug} | {} | {} | {} | {} |", count.agree, count.we, count.they, count.none);
+        let _ = writeln!(
+            out,
+            "| {slug} | {} | {} | {} | {} |",
+            count.agree, count.we, count.they, count.none
+        );
         all.agree += count.agree;
         all.we += count.we;
         all.they += count.they;
         all.none += count.none;
     }
-    let _ = writeln!(out, "| **all** | **{}** | **{}** | **{}** | **{}** |\n", all.agree, all.we, all.they, all.none);
+    let _ = writeln!(
+        out,
+        "| **all** | **{}** | **{}** | **{}** | **{}** |\n",
+        all.agree, all.we, all.they, all.none
+    );
 }
 
 fn differences(results: &[CaseResult], out: &mut String) {
@@ -97,7 +148,17 @@ fn differences(results: &[CaseResult], out: &mut String) {
                 Match::Agree | Match::NotComparable(_) => continue,
             };
             any = true;
-            let _ = writeln!(out, "- **{}, {}**: known {} ({}); here {}: {}. **{who}**: {}", result.expected.name, row.slug, row.theirs, cell(&row.their_reason), kind(row), cell(&row.our_reason), cell(why));
+            let _ = writeln!(
+                out,
+                "- **{}, {}**: known {} ({}); here {}: {}. **{who}**: {}",
+                result.expected.name,
+                row.slug,
+                row.theirs,
+                cell(&row.their_reason),
+                kind(row),
+                cell(&row.our_reason),
+                cell(why)
+            );
         }
     }
     if !any {
@@ -108,21 +169,35 @@ fn differences(results: &[CaseResult], out: &mut String) {
 
 fn cases(results: &[CaseResult], out: &mut String) {
     let _ = writeln!(out, "## Every verdict\n");
-    let _ = writeln!(out, "| verdict | day | kind | known | failing | here | failing here | not comparable, and why |\n|---|---|---|---|---|---|---|---|");
+    let _ = writeln!(
+        out,
+        "| verdict | day | kind | known | failing | here | failing here | not comparable, and why |\n|---|---|---|---|---|---|---|---|"
+    );
     for result in results {
         let expected = &result.expected;
         let here = match (&result.decision, &result.failed) {
             (Some(decision), _) => shown(*decision).to_owned(),
-            (None, why) => format!("not judged: {}", why.as_deref().or(expected.none.as_deref()).unwrap_or("no world")),
+            (None, why) => format!(
+                "not judged: {}",
+                why.as_deref().or(expected.none.as_deref()).unwrap_or("no world")
+            ),
         };
-        let failing: Vec<&str> = result.rows.iter().filter(|row| row.ours == Some(OutcomeKind::Fail)).map(|row| row.slug.as_str()).collect();
+        let failing: Vec<&str> = result
+            .rows
+            .iter()
+            .filter(|row| row.ours == Some(OutcomeKind::Fail))
+            .map(|row| row.slug.as_str())
+            .collect();
         let mut unsaid: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for row in &result.rows {
             if let Match::NotComparable(why) = &row.result {
                 unsaid.entry(why).or_default().push(&row.slug);
             }
         }
-        let unsaid: Vec<String> = unsaid.iter().map(|(why, slugs)| format!("{}: {}", slugs.join(", "), cell(why))).collect();
+        let unsaid: Vec<String> = unsaid
+            .iter()
+            .map(|(why, slugs)| format!("{}: {}", slugs.join(", "), cell(why)))
+            .collect();
         let _ = writeln!(
             out,
             "| {} | {} | {} | {} | {} | {} | {} | {} |",

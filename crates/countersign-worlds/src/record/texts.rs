@@ -67,7 +67,9 @@ impl Texts {
             self.secrets += 1;
             let end = rest[begin..].find(KEY_ENDS).map_or(rest.len(), |end| {
                 let end = begin + end;
-                rest[end + KEY_ENDS.len()..].find("-----").map_or(rest.len(), |close| end + KEY_ENDS.len() + close + 5)
+                rest[end + KEY_ENDS.len()..]
+                    .find("-----")
+                    .map_or(rest.len(), |close| end + KEY_ENDS.len() + close + 5)
             });
             rest = &rest[end..];
         }
@@ -82,7 +84,11 @@ fn next(text: &str) -> Option<(usize, usize)> {
     let found = STARTS.iter().filter_map(|(start, least)| {
         text.match_indices(start).find_map(|(at, _)| {
             let alone = !text[..at].chars().next_back().is_some_and(word);
-            let body: usize = text[at + start.len()..].chars().take_while(|c| word(*c)).map(char::len_utf8).sum();
+            let body: usize = text[at + start.len()..]
+                .chars()
+                .take_while(|c| word(*c))
+                .map(char::len_utf8)
+                .sum();
             (alone && body >= *least).then_some((at, start.len() + body))
         })
     });
@@ -93,7 +99,12 @@ fn next(text: &str) -> Option<(usize, usize)> {
 pub(super) fn accounts(evidence: &Evidence) -> BTreeMap<String, bool> {
     let mut out = BTreeMap::from([(evidence.signoff.author.to_string(), evidence.signoff.author_is_bot)]);
     for comment in evidence.comments.present().into_iter().flatten() {
-        out.extend(comment.author.as_ref().map(|author| (author.to_string(), comment.author_is_bot)));
+        out.extend(
+            comment
+                .author
+                .as_ref()
+                .map(|author| (author.to_string(), comment.author_is_bot)),
+        );
     }
     out
 }
@@ -125,7 +136,11 @@ pub(super) fn conversation(evidence: &Evidence, pull: &mut PullSpec, world: &mut
             pull.comments = Some(Vec::new());
         }
         Observed::Absent => pull.comments = Some(Vec::new()),
-        Observed::Unavailable(cause) => gap(&mut world.unavailable, &format!("the comments of {}", number(evidence)), cause),
+        Observed::Unavailable(cause) => gap(
+            &mut world.unavailable,
+            &format!("the comments of {}", number(evidence)),
+            cause,
+        ),
     }
     let (edited_at, edited_by) = edited(signoff);
     let author = signoff.author.to_string();
@@ -193,12 +208,32 @@ mod tests {
         let token = format!("ghp_{}", "a1".repeat(18));
         let key = "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----";
         for (text, wanted, count) in [
-            (format!("see {token}, please"), "see [secret removed], please".to_owned(), 1),
+            (
+                format!("see {token}, please"),
+                "see [secret removed], please".to_owned(),
+                1,
+            ),
             (format!("a\n{key}\nb"), "a\n[secret removed]\nb".to_owned(), 1),
-            (format!("{token} {token}"), "[secret removed] [secret removed]".to_owned(), 2),
-            ("x-----BEGIN RSA PRIVATE KEY-----\nand no end".to_owned(), "x[secret removed]".to_owned(), 1),
-            ("-----BEGIN CERTIFICATE-----\nabc".to_owned(), "-----BEGIN CERTIFICATE-----\nabc".to_owned(), 0),
-            ("ghp_short hf_model sk-learn a_ghp_".to_owned() + &"b".repeat(36), "ghp_short hf_model sk-learn a_ghp_".to_owned() + &"b".repeat(36), 0),
+            (
+                format!("{token} {token}"),
+                "[secret removed] [secret removed]".to_owned(),
+                2,
+            ),
+            (
+                "x-----BEGIN RSA PRIVATE KEY-----\nand no end".to_owned(),
+                "x[secret removed]".to_owned(),
+                1,
+            ),
+            (
+                "-----BEGIN CERTIFICATE-----\nabc".to_owned(),
+                "-----BEGIN CERTIFICATE-----\nabc".to_owned(),
+                0,
+            ),
+            (
+                "ghp_short hf_model sk-learn a_ghp_".to_owned() + &"b".repeat(36),
+                "ghp_short hf_model sk-learn a_ghp_".to_owned() + &"b".repeat(36),
+                0,
+            ),
             ("ünïcödé 中文\r\n".to_owned(), "ünïcödé 中文\r\n".to_owned(), 0),
         ] {
             let mut texts = Texts::default();

@@ -42,7 +42,12 @@ pub(super) fn commits(evidence: &Evidence, gaps: &mut BTreeMap<String, GapSpec>)
 
 /// What is known of a commit beside its files.
 fn told(evidence: &Evidence, sha: &CommitSha) -> CommitSpec {
-    let known = evidence.commits.present().into_iter().flatten().find(|commit| commit.sha == *sha);
+    let known = evidence
+        .commits
+        .present()
+        .into_iter()
+        .flatten()
+        .find(|commit| commit.sha == *sha);
     CommitSpec {
         sha: Some(sha.to_string()),
         message: known.map(|commit| commit.headline.clone()),
@@ -62,7 +67,10 @@ fn files(evidence: &Evidence, tree: &Tree, base: Option<&Tree>) -> Files {
         out.insert(path.clone(), file(evidence, entry));
     }
     if let Some(base) = base {
-        let gone = base.entries.keys().filter(|path| tree.covers(path) && !tree.entries.contains_key(*path));
+        let gone = base
+            .entries
+            .keys()
+            .filter(|path| tree.covers(path) && !tree.entries.contains_key(*path));
         out.extend(gone.map(|path| (path.clone(), FileSpec::Deleted)));
     }
     out
@@ -75,10 +83,24 @@ fn file(evidence: &Evidence, entry: &TreeEntry) -> FileSpec {
         Observed::Absent | Observed::Unavailable(_) => None,
     };
     match (entry.mode, text) {
-        (EntryMode::Submodule, _) => FileSpec::Full(FullFile { submodule: Some(id), ..FullFile::default() }),
+        (EntryMode::Submodule, _) => FileSpec::Full(FullFile {
+            submodule: Some(id),
+            ..FullFile::default()
+        }),
         (EntryMode::File, Some(text)) => FileSpec::Text(text),
-        (EntryMode::Executable, Some(text)) => FileSpec::Full(FullFile { text: Some(text), executable: true, ..FullFile::default() }),
-        (EntryMode::Symlink, Some(target)) => FileSpec::Full(FullFile { symlink: Some(target), ..FullFile::default() }),
-        (mode, None) => FileSpec::Full(FullFile { id: Some(id), executable: mode == EntryMode::Executable, ..FullFile::default() }),
+        (EntryMode::Executable, Some(text)) => FileSpec::Full(FullFile {
+            text: Some(text),
+            executable: true,
+            ..FullFile::default()
+        }),
+        (EntryMode::Symlink, Some(target)) => FileSpec::Full(FullFile {
+            symlink: Some(target),
+            ..FullFile::default()
+        }),
+        (mode, None) => FileSpec::Full(FullFile {
+            id: Some(id),
+            executable: mode == EntryMode::Executable,
+            ..FullFile::default()
+        }),
     }
 }
