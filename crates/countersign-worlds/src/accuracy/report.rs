@@ -150,11 +150,10 @@ fn differences(results: &[CaseResult], out: &mut String) {
             any = true;
             let _ = writeln!(
                 out,
-                "- **{}, {}**: known {} ({}); here {}: {}. **{who}**: {}",
+                "- **{}, {}**: known {}, here {}: {}. **{who}**: {}.",
                 result.expected.name,
                 row.slug,
                 row.theirs,
-                cell(&row.their_reason),
                 kind(row),
                 cell(&row.our_reason),
                 cell(why)
