@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use countersign_core::evidence::{PullState, Upstream, UpstreamPull};
 use countersign_core::text::{Part, Text};
 use countersign_core::verdict::Row;
 use countersign_core::{Evidence, Observed};
@@ -13,6 +14,8 @@ use crate::exit_of;
 
 /// Files shown in full lists.
 const FILES: usize = 40;
+/// Runs shown.
+const RUNS: usize = 10;
 
 /// Prints; the exit code is the verdict's.
 pub(crate) fn print(evidence: &Evidence, policy: &LoadedPolicy, check: &str) -> Result<ExitCode> {
@@ -58,6 +61,7 @@ pub(crate) fn print(evidence: &Evidence, policy: &LoadedPolicy, check: &str) -> 
         evidence.signoff.url
     );
     println!("   as of {}", evidence.now.format("%Y-%m-%d %H:%M:%S UTC"));
+    facts(evidence);
     println!();
     println!("2. By which rule");
     println!(
@@ -94,6 +98,55 @@ pub(crate) fn print(evidence: &Evidence, policy: &LoadedPolicy, check: &str) -> 
         println!("   verdict: {}", verdict.decision.word());
     }
     Ok(exit_of(verdict.decision))
+}
+
+/// What was gathered beside files.
+fn facts(evidence: &Evidence) {
+    match &evidence.runs {
+        Observed::Present(runs) => {
+            for run in runs.iter().take(RUNS) {
+                let jobs = match &run.jobs {
+                    Observed::Present(jobs) => format!("{} jobs", jobs.len()),
+                    Observed::Absent => "no jobs".to_owned(),
+                    Observed::Unavailable(cause) => cause.why.clone(),
+                };
+                println!(
+                    "   run {} on {}, attempt {}, {jobs}, {}",
+                    run.id,
+                    run.head_sha.short(),
+                    run.attempt,
+                    run.url
+                );
+            }
+            if runs.is_empty() {
+                println!("   no runs");
+            }
+        }
+        Observed::Absent => println!("   no runs"),
+        Observed::Unavailable(cause) => println!("   {cause}"),
+    }
+    for (url, leads) in &evidence.upstream {
+        let what = match leads {
+            Observed::Present(Upstream::Pull(pull)) => format!("{}#{}, {}", pull.repository, pull.number, state(pull)),
+            Observed::Present(Upstream::Page(page)) => format!("{} of {} documents", page.source, page.documents.len()),
+            Observed::Absent => "nothing is there".to_owned(),
+            Observed::Unavailable(cause) => cause.to_string(),
+        };
+        println!("   link {url}: {what}");
+    }
+}
+
+fn state(pull: &UpstreamPull) -> String {
+    let word = match pull.state {
+        PullState::Open => "open",
+        PullState::Draft => "a draft",
+        PullState::Closed => "closed",
+        PullState::Merged => "merged",
+    };
+    match pull.merged_at {
+        Some(at) => format!("{word} {}", at.format("%Y-%m-%d %H:%M:%S UTC")),
+        None => word.to_owned(),
+    }
 }
 
 fn changed(evidence: &Evidence) -> String {

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use countersign_core::evidence::ChangeStatus;
 use countersign_core::{Cause, CommitSha, Evidence, Observed};
-use countersign_matrix::{
-    Configs, MatrixRules, Problem, Row, SelectOptions, Selection, added_items, job_name, lane, select,
-};
+use countersign_matrix::{Configs, Problem, Row, SelectOptions, Selection, added_items, job_name, lane, select};
 use countersign_policy::Policy;
 
 use super::tree::TreeFiles;
