@@ -36,7 +36,7 @@ use crate::pmap::PMap;
 use crate::syntax::{Pos, Script};
 use crate::uses::{Telling, Uses};
 use crate::value::{Shape, Span, Unknown, Value, Why};
-use crate::world::{Flow, Frame, FrameKind, Sink, Source, Status, Var, World, id_of};
+use crate::world::{Flow, Frame, FrameKind, Sink, Source, Status, Var, World, WrittenFile, id_of};
 
 /// The scripts of one state of the repository.
 pub trait Files {
@@ -88,6 +88,8 @@ pub struct Setup {
     pub roots: Vec<String>,
     /// Environment.
     pub environment: Environment,
+    /// Files outside of the tree that are known to be there, with their texts, by absolute path.
+    pub outside: BTreeMap<String, Arc<str>>,
     /// Bounds.
     pub limits: Limits,
 }
@@ -241,10 +243,16 @@ impl<'a> Evaluator<'a> {
                 }
             }
         }
+        let mut outside = PMap::default();
+        for (path, text) in &self.setup.outside {
+            let content = Value::text(text.clone(), Span::NOWHERE);
+            let at = Span::NOWHERE;
+            outside.insert(paths::normal(path).into(), Arc::new(WrittenFile { content, at }));
+        }
         let world = World {
             vars,
             functions: PMap::default(),
-            files: PMap::default(),
+            files: outside,
             frames: vec![Arc::new(frame)],
             cwd: Value::text(root, Span::NOWHERE),
             dirs: Arc::default(),
@@ -320,7 +328,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn collect_files(&mut self, world: &World) {
-        for (key, file) in world.files.iter() {
+        for (key, file) in world.files.iter().filter(|(_, file)| file.at != Span::NOWHERE) {
             let known = self.out.written.entry(key.clone()).or_default();
             if known.len() < 16 && !known.iter().any(|f| f.content.same(&file.content)) {
                 known.push((**file).clone());
