@@ -5,7 +5,9 @@
     reason = "this is the program's own output"
 )]
 
+mod clone;
 mod doctor;
+mod launch;
 mod matrix;
 mod policy;
 mod rehearse;
@@ -45,6 +47,9 @@ enum Command {
     },
     /// Print what a revision of a clone would benchmark, or what differs from another revision.
     Matrix(matrix::MatrixArgs),
+    /// Print which servers the points of an entry would start, with the source line of every flag, or what a change
+    /// does to them. Nothing is run.
+    Launch(launch::LaunchArgs),
     /// Check credentials, permissions, webhook, database and clock.
     Doctor(ConfigArgs),
 }
@@ -97,6 +102,7 @@ fn main() -> ExitCode {
             Command::Migrate(args) => serve::migrate(&args.config).await,
             Command::Policy { command } => policy::run(&command),
             Command::Matrix(args) => matrix::run(&args),
+            Command::Launch(args) => launch::run(&args),
             Command::Doctor(args) => doctor::run(&args.config).await,
         }
     });

@@ -117,13 +117,19 @@ pub(super) fn handed_over(evaluation: &Evaluation, program: &str) -> BTreeMap<St
         let name = |w: &shell::Word| w.value.known().is_some_and(|t| t.rsplit('/').next() == Some(program));
         command.argv.iter().take(2).any(name)
     };
-    let mut ways = evaluation.commands.iter().filter(starts).map(shell::Command::environment);
+    let mut ways = evaluation
+        .commands
+        .iter()
+        .filter(starts)
+        .map(shell::Command::environment);
     let Some(first) = ways.next() else {
         return BTreeMap::new();
     };
     let known = |value: &Value| value.known().map(|text| text.into_owned());
-    let mut out: BTreeMap<String, Option<String>> =
-        first.iter().map(|(name, value)| (name.to_string(), known(value))).collect();
+    let mut out: BTreeMap<String, Option<String>> = first
+        .iter()
+        .map(|(name, value)| (name.to_string(), known(value)))
+        .collect();
     for way in ways {
         out.retain(|name, value| {
             let other = way.get(name.as_str());
