@@ -6,8 +6,10 @@
 )]
 
 mod backtest;
+mod clone;
 mod doctor;
 mod explain;
+mod launch;
 mod matrix;
 mod policy;
 mod rehearse;
@@ -59,6 +61,9 @@ enum Command {
     Matrix(matrix::MatrixArgs),
     /// Judge every pull request of a clone, or show what another policy would change.
     Backtest(backtest::BacktestArgs),
+    /// Print which servers the points of an entry would start, with the source line of every flag, or what a change
+    /// does to them. Nothing is run.
+    Launch(launch::LaunchArgs),
     /// Check credentials, permissions, webhook, database and clock.
     Doctor(ConfigArgs),
 }
@@ -116,6 +121,7 @@ fn main() -> ExitCode {
             Command::Policy { command } => policy::run(&command),
             Command::Matrix(args) => matrix::run(&args),
             Command::Backtest(args) => backtest::run(&args),
+            Command::Launch(args) => launch::run(&args),
             Command::Doctor(args) => doctor::run(&args.config).await,
         }
     });
