@@ -13,6 +13,7 @@ use crate::facts::affected::{self, Affected};
 use crate::facts::launches::Launches;
 use crate::facts::points::{self, Points};
 use crate::facts::reuse::{self, Reuse};
+use crate::facts::scripts::{self, Scripts};
 use crate::facts::sweep::{self, Sweep};
 
 /// See the module.
@@ -28,6 +29,7 @@ pub struct Context<'a> {
     points: OnceCell<Result<Points, Cause>>,
     affected: OnceCell<Result<Arc<Affected>, Cause>>,
     launches: OnceCell<Result<Launches<'a>, Cause>>,
+    scripts: OnceCell<Result<Scripts, Cause>>,
     sweep: OnceCell<Result<Option<Sweep<'a>>, Cause>>,
 }
 
@@ -45,6 +47,7 @@ impl<'a> Context<'a> {
             points: OnceCell::new(),
             affected: OnceCell::new(),
             launches: OnceCell::new(),
+            scripts: OnceCell::new(),
             sweep: OnceCell::new(),
         }
     }
@@ -172,6 +175,20 @@ impl<'a> Context<'a> {
                 let rules = self.section("derive", &policy.derive)?;
                 let affected = self.shared_affected().map_err(Cause::clone)?.clone();
                 Launches::new(self.evidence, policy, rules, affected)
+            })
+            .as_ref()
+    }
+
+    /// The scripts that the pull request changes or that touched entries run.
+    ///
+    /// # Errors
+    /// What could not be read, or that the policy has no rules for it.
+    pub fn scripts(&self) -> Result<&Scripts, &Cause> {
+        self.scripts
+            .get_or_init(|| {
+                let policy = self.policy();
+                let rules = self.section("scripts", &policy.scripts)?;
+                scripts::collect(self.evidence, policy, rules, self.launches().map_err(Cause::clone)?)
             })
             .as_ref()
     }
