@@ -68,8 +68,8 @@ pub(crate) struct Params {
     forbidden: BTreeMap<String, Vec<String>>,
 }
 
-/// Keys that were found in launches: file and dotted key.
-type Known = BTreeSet<(String, String)>;
+/// What was found so far: file, dotted key, value.
+type Known = BTreeSet<(String, String, String)>;
 
 /// What an overridden key means.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,8 +117,10 @@ impl TypedCheck for Architecture {
 
 fn judge(cx: &Context<'_>, params: &Params) -> Result<CheckReport, Cause> {
     let affected = cx.affected().map_err(Cause::clone)?;
-    if let Some(report) = affected.unusable() {
-        return Ok(report);
+    // Scripts can be judged where configs cannot; what they are guilty of does not wait for that.
+    let blocked = affected.unusable();
+    if let Some(report) = blocked.as_ref().filter(|report| report.outcome.kind() == OutcomeKind::Fail) {
+        return Ok(report.clone());
     }
     let launches = cx.launches().map_err(Cause::clone)?;
     let scripts = cx.scripts().map_err(Cause::clone)?;
@@ -130,15 +132,19 @@ fn judge(cx: &Context<'_>, params: &Params) -> Result<CheckReport, Cause> {
         entry_launches(cx, launches, entry, scenarios, params, &mut known, &mut sorted)?;
     }
     for script in scripts.all().filter(|script| !script.aside) {
-        texts(script, params, &known, &mut sorted);
+        texts(script, params, &mut known, &mut sorted);
     }
     let files = scripts.all().count();
-    Ok(sorted.report(|| {
+    let report = sorted.report(|| {
         if entries == 0 && files == 0 {
             return CheckReport::not_applicable("no entry and no script is touched");
         }
         CheckReport::pass(text!["no override that cuts computation in ", entries, " touched entries and ", files, " scripts"])
-    }))
+    });
+    Ok(match blocked {
+        Some(blocked) if report.outcome.kind() != OutcomeKind::Fail => blocked,
+        _ => report,
+    })
 }
 
 fn entry_launches(
@@ -186,10 +192,13 @@ fn overridden(base: &EntryLaunches, key: &str, group: &Group, launch: &Launch, p
             match rest.strip_prefix('.') {
                 Some(path) => {
                     let old = is_as_before(base, group, name, value);
-                    known.insert((value.source.file.to_string(), path.to_owned()));
+                    known.insert((value.source.file.to_string(), path.to_owned(), shown.clone()));
                     key_found(key, prefix, path, &shown, &value.source, old, params, sorted);
                 }
-                None if rest.is_empty() => unreadable(prefix, &shown, &value.source, sorted),
+                None if rest.is_empty() => {
+                    known.insert((value.source.file.to_string(), prefix.clone(), String::new()));
+                    unreadable(prefix, &shown, &value.source, sorted);
+                }
                 None => {}
             }
         }
@@ -318,7 +327,7 @@ fn forbidden(key: &str, launch: &Launch, params: &Params, sorted: &mut Sorted) {
 }
 
 /// Overrides and edits in the text of a script.
-fn texts(script: &Script, params: &Params, known: &Known, sorted: &mut Sorted) {
+fn texts(script: &Script, params: &Params, known: &mut Known, sorted: &mut Sorted) {
     let path = script.path.as_str();
     for (line, last, text) in script.texts() {
         for setting in &params.overrides {
@@ -328,12 +337,13 @@ fn texts(script: &Script, params: &Params, known: &Known, sorted: &mut Sorted) {
             };
             let source = Source::new(path, line);
             let keys = scripts::json_leaves(after);
-            if keys.is_empty() && !after.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'')).is_empty() {
-                unreadable(setting, after.trim(), &source, sorted);
+            let rest = after.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\''));
+            if keys.is_empty() && !rest.is_empty() && known.insert((path.to_owned(), setting.clone(), String::new())) {
+                unreadable(setting, rest, &source, sorted);
             }
             for (key, value) in keys {
                 let old = !script.adds(line, last);
-                if known.contains(&(path.to_owned(), key.clone())) {
+                if !known.insert((path.to_owned(), key.clone(), value.clone())) {
                     continue;
                 }
                 key_found(path, setting, &key, &value, &source, old, params, sorted);

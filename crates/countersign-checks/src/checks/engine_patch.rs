@@ -91,8 +91,10 @@ struct Judge<'c, 'a> {
 
 fn judge(cx: &Context<'_>) -> Result<CheckReport, Cause> {
     let affected = cx.affected().map_err(Cause::clone)?;
-    if let Some(report) = affected.unusable() {
-        return Ok(report);
+    // Scripts can be judged where configs cannot; what they are guilty of does not wait for that.
+    let blocked = affected.unusable();
+    if let Some(report) = blocked.as_ref().filter(|report| report.outcome.kind() == OutcomeKind::Fail) {
+        return Ok(report.clone());
     }
     let policy = cx.policy();
     let rules = cx.section("scripts", &policy.scripts)?;
@@ -125,7 +127,7 @@ fn judge(cx: &Context<'_>) -> Result<CheckReport, Cause> {
         judge.setup(launches, entry, scenarios, rules)?;
     }
     let waived = judge.waived;
-    Ok(judge.sorted.report(|| {
+    let report = judge.sorted.report(|| {
         if entries == 0 && files == 0 {
             return CheckReport::not_applicable("no entry and no script is touched");
         }
@@ -133,7 +135,11 @@ fn judge(cx: &Context<'_>) -> Result<CheckReport, Cause> {
             return CheckReport::pass(text!["nothing patches the serving stack in ", files, " scripts"]);
         }
         CheckReport::pass(text!["patches are waived: "].and(Text::list(waived.iter().map(|(script, waiver)| format!("{script} by {waiver}")), 4)))
-    }))
+    });
+    Ok(match blocked {
+        Some(blocked) if report.outcome.kind() != OutcomeKind::Fail => blocked,
+        _ => report,
+    })
 }
 
 impl Judge<'_, '_> {
@@ -254,14 +260,7 @@ impl Judge<'_, '_> {
     }
 
     fn linked(&mut self, script: &Script, act: &Act, path: &str) {
-        let detail = self.cx.recognition().signoff().and_then(|signoff| signoff.detail.as_ref());
-        let linked = detail.is_some_and(|detail| {
-            detail.links().any(|link| {
-                let plain = link.url.split(['#', '?']).next().unwrap_or_default();
-                plain.ends_with(&format!("/{path}"))
-            })
-        });
-        if linked {
+        if is_linked(self.cx, path) {
             self.waived.insert(script.path.clone(), path.to_owned());
             return;
         }
@@ -293,13 +292,17 @@ impl Judge<'_, '_> {
                     .rows
                     .iter()
                     .all(|row| before(&base, row).is_some_and(|old| setup_scripts(old, rules).any(|(old, _)| old == name)));
-                self.foreign_setup(key, &name, source, old, rules);
+                self.foreign_setup(key, &name, source, old, rules)?;
             }
         }
         Ok(())
     }
 
-    fn foreign_setup(&mut self, key: &str, name: &str, source: &Source, old: bool, rules: &ScriptRules) {
+    fn foreign_setup(&mut self, key: &str, name: &str, source: &Source, old: bool, rules: &ScriptRules) -> Result<(), Cause> {
+        if let Some(path) = self.waiver_naming(name)? {
+            self.waived.insert(name.to_owned(), path);
+            return Ok(());
+        }
         let patches = rules.setup_patches.iter().any(|part| name.contains(part.as_str()));
         let what = text![code(key), " runs ", code(name), " in the container before serving, a script from elsewhere"];
         if patches && !old {
@@ -323,6 +326,21 @@ impl Judge<'_, '_> {
         } else {
             self.sorted.note(what.with(", as before this pull request"));
         }
+        Ok(())
+    }
+
+    /// The filled waiver that names a script from elsewhere and that the sign-off links.
+    fn waiver_naming(&mut self, name: &str) -> Result<Option<String>, Cause> {
+        let own = format!("{}{}.md", self.cx.policy().paths.waivers, self.cx.evidence.pull_request.number.0);
+        if self.own.is_none() {
+            self.own = own_waiver(self.cx, self.rules, &own)?.map(|waiver| (own, waiver));
+        }
+        if self.older.is_empty() {
+            self.older = older_waivers(self.cx, self.rules)?;
+        }
+        let all = self.own.iter().chain(&self.older);
+        let named = all.filter(|(_, waiver)| waiver.filled() && waiver.names(name).is_some()).map(|(path, _)| path);
+        Ok(named.into_iter().find(|path| is_linked(self.cx, path)).cloned())
     }
 }
 
@@ -339,6 +357,17 @@ fn more(count: usize) -> String {
 
 fn at(script: &Script, act: &Act) -> countersign_core::outcome::Location {
     place(&Source::new(script.path.as_str(), act.line))
+}
+
+/// Whether the detail section of the sign-off links a file.
+fn is_linked(cx: &Context<'_>, path: &str) -> bool {
+    let detail = cx.recognition().signoff().and_then(|signoff| signoff.detail.as_ref());
+    detail.is_some_and(|detail| {
+        detail.links().any(|link| {
+            let plain = link.url.split(['#', '?']).next().unwrap_or_default();
+            plain.ends_with(&format!("/{path}"))
+        })
+    })
 }
 
 /// The waiver that this pull request adds: a file that the merge base does not have.

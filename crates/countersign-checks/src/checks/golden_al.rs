@@ -76,6 +76,9 @@ pub(crate) struct Curve {
     file: String,
     /// Model prefixes.
     prefixes: Vec<String>,
+    /// Frameworks, for those whose launches do not say what the curve depends on.
+    #[serde(default)]
+    frameworks: Vec<String>,
     /// Methods of speculative decoding, in lower case.
     #[serde(default)]
     methods: Vec<String>,
@@ -98,6 +101,10 @@ enum Fit {
 impl Curve {
     fn fits(&self, entry: &Entry, launch: &Launch, spec: &Spec) -> Fit {
         if !self.prefixes.iter().any(|prefix| **prefix == *entry.head.model_prefix) {
+            return Fit::No;
+        }
+        let framework = &*entry.head.framework;
+        if !self.frameworks.is_empty() && !self.frameworks.iter().any(|name| name == framework) {
             return Fit::No;
         }
         let mut unknown = None;
@@ -376,7 +383,7 @@ impl Judge<'_, '_> {
         self.sorted.question(
             Finding::new(
                 "depends",
-                text![code(&entry.head.key), ": ", why],
+                text![code(&entry.head.key), ": ", code(why)],
                 text!["Confirm that acceptance follows the rule: ", code(confirm(GoldenAl::SLUG)), "."],
             )
             .at(place(&launch.source)),

@@ -137,12 +137,21 @@ impl<'r> Reader<'r> {
         let mut acts: Vec<Act> = Vec::new();
         for command in commands {
             if let Some((kind, how)) = self.command(command, &mut place) {
+                // Of a program that is written out here, the line that names its target tells more than its call.
+                let names = |line: &&str| {
+                    let module = self.module.as_ref().is_some_and(|module| module.is_match(line));
+                    module || self.rules.model_files.iter().any(|file| line.contains(file.as_str()))
+                };
+                let telling = command
+                    .heredocs
+                    .iter()
+                    .find_map(|document| document.resolved.lines().find(names));
                 let act = Act {
                     kind,
                     line: command.at.line,
                     last_line: command.end_line,
                     how,
-                    shown: shorten(&joined(command)),
+                    shown: shorten(telling.unwrap_or(&joined(command))),
                 };
                 if !acts.contains(&act) {
                     acts.push(act);
@@ -205,7 +214,7 @@ impl<'r> Reader<'r> {
             return Some((Kind::ModelDescription, "changes the description of a model"));
         }
         let relative = written.iter().any(|text| !text.starts_with(['/', '$', '~']));
-        let applies = matches!(name, "patch" | "git");
+        let applies = applies(&words, name);
         if (relative || applies) && (self.is_target(&place.folder) || self.in_engine_clone(place)) {
             return Some((Kind::Engine, "changes a file of the serving stack"));
         }
@@ -336,7 +345,7 @@ impl<'r> Reader<'r> {
             }
             "perl" if flag('i', "-i") => all(2),
             "patch" => all(1),
-            "git" if words.iter().any(|word| matches!(*word, "apply" | "am" | "cherry-pick")) => all(1)
+            "git" if applies(words, name) => all(1)
                 .into_iter()
                 .chain(
                     words
@@ -458,6 +467,11 @@ pub fn joined(command: &RawCommand) -> String {
         out.push_str(&redirect.target.texts[0]);
     }
     out
+}
+
+/// Whether a command applies a patch or a commit.
+fn applies(words: &[&str], name: &str) -> bool {
+    name == "patch" || (name == "git" && words.iter().any(|word| matches!(*word, "apply" | "am" | "cherry-pick")))
 }
 
 fn is_output(op: RedirectOp) -> bool {

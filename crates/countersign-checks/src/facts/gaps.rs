@@ -48,7 +48,8 @@ pub fn ask(
         ];
         question(sorted, slug, what, place.clone());
     }
-    for path in &head.outside {
+    // Data that a script reads is no matter; a script that it runs is.
+    for path in head.outside.iter().filter(|path| path.ends_with(".sh")) {
         sorted.note(text![
             code(key),
             " reads ",

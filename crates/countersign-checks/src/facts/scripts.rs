@@ -141,6 +141,9 @@ pub fn collect(
             out.left += 1;
             continue;
         }
+        if !listed(evidence, &wanted.path) {
+            continue;
+        }
         let text = match evidence.head_file(&wanted.path) {
             Observed::Present(text) => text,
             Observed::Absent => continue,
@@ -159,6 +162,15 @@ pub fn collect(
         out.scripts.insert(wanted.path, script);
     }
     Ok(out)
+}
+
+/// Whether the tree at head lists a path. What is called may lie anywhere; only files of the repository are read.
+fn listed(evidence: &Evidence, path: &str) -> bool {
+    match evidence.trees.get(&evidence.pull_request.head_sha) {
+        Some(Observed::Present(tree)) => tree.covers(path) && tree.entries.contains_key(path),
+        // That the tree is not known is told when the file is read.
+        _ => true,
+    }
 }
 
 fn changed<'r>(files: &'r [ChangedFile], rules: &'r ScriptRules) -> impl Iterator<Item = Wanted> + 'r {

@@ -14,12 +14,12 @@ use countersign_core::evidence::{
 use countersign_core::{BlobId, CauseKind, CommitSha, Evidence, Observed, PrNumber, SignoffKey, SignoffPlace};
 use countersign_policy::LoadedPolicy;
 
-pub type Failure = Box<dyn std::error::Error>;
+pub(crate) type Failure = Box<dyn std::error::Error>;
 
 const CACHE_BYTES: usize = 96 << 20;
 
 /// Blobs by way of one `git cat-file --batch`.
-pub struct Objects {
+pub(crate) struct Objects {
     state: Mutex<State>,
     largest: usize,
 }
@@ -34,7 +34,7 @@ struct State {
 }
 
 impl Objects {
-    pub fn open(dir: &str, largest: u64) -> Result<Self, Failure> {
+    pub(crate) fn open(dir: &str, largest: u64) -> Result<Self, Failure> {
         let mut child = Command::new("git")
             .args([&format!("--git-dir={dir}"), "cat-file", "--batch"])
             .stdin(Stdio::piped())
@@ -101,7 +101,7 @@ impl BlobSource for Objects {
     }
 }
 
-pub fn git(dir: &str, args: &[&str]) -> Result<String, Failure> {
+pub(crate) fn git(dir: &str, args: &[&str]) -> Result<String, Failure> {
     let output = Command::new("git")
         .arg(format!("--git-dir={dir}"))
         .args(args)
@@ -112,9 +112,9 @@ pub fn git(dir: &str, args: &[&str]) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-pub type Entries = Arc<BTreeMap<String, TreeEntry>>;
+pub(crate) type Entries = Arc<BTreeMap<String, TreeEntry>>;
 
-pub fn entries(dir: &str, commit: &str) -> Result<Entries, Failure> {
+pub(crate) fn entries(dir: &str, commit: &str) -> Result<Entries, Failure> {
     let mut out = BTreeMap::new();
     for record in git(dir, &["ls-tree", "-r", "-z", commit])?.split('\0') {
         let Some((meta, path)) = record.split_once('\t') else {
@@ -133,7 +133,7 @@ pub fn entries(dir: &str, commit: &str) -> Result<Entries, Failure> {
     Ok(Arc::new(out))
 }
 
-pub fn changes(base: &Entries, head: &Entries) -> Vec<ChangedFile> {
+pub(crate) fn changes(base: &Entries, head: &Entries) -> Vec<ChangedFile> {
     let change = |path: &String, status| ChangedFile {
         path: path.clone(),
         previous_path: None,
@@ -153,7 +153,7 @@ pub fn changes(base: &Entries, head: &Entries) -> Vec<ChangedFile> {
 }
 
 /// The clone's objects, shared by all evidence.
-pub struct Shared(pub Arc<Objects>);
+pub(crate) struct Shared(pub(crate) Arc<Objects>);
 
 impl BlobSource for Shared {
     fn blob(&self, id: &BlobId) -> Observed<Arc<str>> {
@@ -162,14 +162,14 @@ impl BlobSource for Shared {
 }
 
 /// The three states of a pull request: commit and tree of each.
-pub struct States {
-    pub trusted: (String, Entries),
-    pub base: (String, Entries),
-    pub head: (String, Entries),
+pub(crate) struct States {
+    pub(crate) trusted: (String, Entries),
+    pub(crate) base: (String, Entries),
+    pub(crate) head: (String, Entries),
 }
 
 /// The evidence of a pull request, with a sign-off's text.
-pub fn evidence(
+pub(crate) fn evidence(
     policy: &LoadedPolicy,
     objects: &Arc<Objects>,
     number: u64,
