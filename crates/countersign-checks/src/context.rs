@@ -15,6 +15,7 @@ use crate::facts::affected::{self, Affected};
 use crate::facts::launches::Launches;
 use crate::facts::points::{self, Points};
 use crate::facts::reuse::{self, Reuse};
+use crate::facts::scripts::{self, Scripts};
 use crate::facts::sweep::{self, Sweep};
 use crate::memo::Memo;
 
@@ -32,6 +33,7 @@ pub struct Context<'a> {
     points: OnceCell<Result<Points, Cause>>,
     affected: OnceCell<Result<Arc<Affected>, Cause>>,
     launches: OnceCell<Result<Launches<'a>, Cause>>,
+    scripts: OnceCell<Result<Scripts, Cause>>,
     sweep: OnceCell<Result<Option<Sweep<'a>>, Cause>>,
 }
 
@@ -56,6 +58,7 @@ impl<'a> Context<'a> {
             points: OnceCell::new(),
             affected: OnceCell::new(),
             launches: OnceCell::new(),
+            scripts: OnceCell::new(),
             sweep: OnceCell::new(),
         }
     }
@@ -202,6 +205,20 @@ impl<'a> Context<'a> {
             Some(entry) => self.memo.history(&entry.id, text, rules),
             None => Arc::new(History::read(text.as_bytes(), rules)),
         }
+    }
+
+    /// The scripts that the pull request changes or that touched entries run.
+    ///
+    /// # Errors
+    /// What could not be read, or that the policy has no rules for it.
+    pub fn scripts(&self) -> Result<&Scripts, &Cause> {
+        self.scripts
+            .get_or_init(|| {
+                let policy = self.policy();
+                let rules = self.section("scripts", &policy.scripts)?;
+                scripts::collect(self.evidence, policy, rules, self.launches().map_err(Cause::clone)?)
+            })
+            .as_ref()
     }
 
     /// A section that only some checks need.

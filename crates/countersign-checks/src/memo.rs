@@ -14,7 +14,8 @@ use crate::facts::tree::TreeFiles;
 /// How many revisions' configs are kept. One judgement needs three: trusted, merge base and head.
 const KEPT: usize = 6;
 
-/// Ids of the files that configs are read from, in the order of the layout; `None` for a file that is not there.
+/// The rules of reading, which follow the generator of each merge base, then the ids of the files that configs are read from,
+/// in the order of the layout; `None` for a file that is not there.
 type Key = Vec<Option<String>>;
 
 /// See the module. All copies share what they know. It belongs to one policy: another has other rules of reading.
@@ -69,7 +70,9 @@ impl Memo {
                 .chain([&layout.runners])
                 .all(|path| tree.covers(path))
         });
-        let key: Key = paths.map(|path| files.id(path).map(str::to_owned)).collect();
+        let rules = Some(format!("{:?}", policy.matrix));
+        let ids = paths.map(|path| files.id(path).map(str::to_owned));
+        let key: Key = std::iter::once(rules.clone()).chain(ids).collect();
         if covered && let Some((known, _)) = find(&self.0.configs, &key) {
             return Ok(known);
         }
@@ -79,7 +82,8 @@ impl Memo {
             .configs
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .first()
+            .iter()
+            .find(|(key, _)| key.first() == Some(&rules))
             .map(|(_, read)| read.clone());
         let configs = Arc::new(match &near {
             Some((configs, texts)) => Configs::read_beside(&files, layout, &policy.matrix, Near { configs, texts }),

@@ -185,7 +185,7 @@ fn hostile_numbers_of_points_are_left_out_and_counted() {
     let entry = cx.launches().unwrap().head("m1-fp8-b9-vllm-mtp");
     // The library is no file of the entry by the layout, so nothing is touched and nothing derived.
     assert_eq!((entry.groups.len(), entry.left), (0, 500));
-    let head = format!("head:\n  scripts/m1_fp8_b9_vllm_mtp.sh: |\n    vllm serve \"$MODEL\" &\n");
+    let head = "head:\n  scripts/m1_fp8_b9_vllm_mtp.sh: |\n    vllm serve \"$MODEL\" &\n";
     let evidence = sketch(&format!("{text}{head}")).evidence().unwrap();
     let cx = Context::new(&evidence, &policy);
     let entry = cx.launches().unwrap().head("m1-fp8-b9-vllm-mtp");

@@ -5,9 +5,11 @@
 //! sibling file whose values stand where this one has none (mappings merge, lists are replaced).
 
 mod load;
+mod scripts;
 mod sections;
 
 pub use load::{LoadError, MAX_EXTENDS, Source, load};
+pub use scripts::ScriptRules;
 pub use sections::{
     Artifacts, Authority, CheckEntry, Ci, Commands, EvidencePaths, ImageRules, Labels, Paths, Publish, Scope, Timing,
     UpstreamReading, UpstreamRules, UpstreamSource,
@@ -19,6 +21,7 @@ use countersign_matrix::{Layout, MatrixRules};
 use countersign_records::changelog::ChangelogRules;
 use countersign_records::evals::EvalRules;
 use countersign_records::models::ModelsRules;
+use countersign_records::waiver::WaiverRules;
 use countersign_signoff::Rules as SignoffRules;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,6 +60,13 @@ pub struct Policy {
     /// How a point leads to the server that it starts (product page, section 6); needed by the checks on launches.
     #[serde(default)]
     pub derive: Option<DeriveRules>,
+    /// What in scripts changes a serving engine or a model; needed by `engine-patch` and `architecture`.
+    #[serde(default)]
+    pub scripts: Option<ScriptRules>,
+    /// What a waiver must have (domain guide, section 11); needed by `engine-patch`.
+    #[serde(default)]
+    #[schemars(with = "serde_json::Value")]
+    pub waivers: Option<WaiverRules>,
     /// What evaluation results look like (domain guide, section 5).
     #[schemars(with = "serde_json::Value")]
     pub results: EvalRules,

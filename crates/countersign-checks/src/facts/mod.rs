@@ -1,11 +1,15 @@
 //! Facts that several checks need, derived from the evidence.
 
+pub mod acts;
 pub mod affected;
+pub mod gaps;
 pub mod isolation;
 pub mod launches;
 pub mod points;
 pub mod reuse;
 pub mod runs;
+pub mod scripts;
+pub mod sorted;
 pub mod sweep;
 pub mod tally;
 pub mod tree;

@@ -1,0 +1,326 @@
+//! The scripts that a pull request changes or that touched entries run, and what in them changes a serving engine or
+//! the description of a model. Text is read, nothing is run (domain guide, section 12).
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use countersign_core::evidence::{ChangeStatus, ChangedFile};
+use countersign_core::{Cause, Evidence, Observed};
+use countersign_matrix::line_diff;
+use countersign_policy::{Policy, ScriptRules};
+use countersign_shell::{Limits, RawCommand, scan};
+
+use super::acts::{self, Act, Reader};
+use super::launches::{Group, Launches};
+use countersign_launch::Source;
+
+/// Scripts that are looked at in one pull request.
+const MOST_SCRIPTS: usize = 400;
+
+/// A script.
+#[derive(Debug)]
+pub struct Script {
+    /// Its path at head.
+    pub path: String,
+    /// Whether the pull request changes it.
+    pub changed: bool,
+    /// Whether what it does is not published: nothing runs it, or it measures something else.
+    pub aside: bool,
+    /// Lines that the pull request adds; `None` = all.
+    added: Option<BTreeSet<u32>>,
+    commands: Vec<RawCommand>,
+    acts: Vec<Act>,
+}
+
+impl Script {
+    /// Whether the pull request added a line of a range.
+    #[must_use]
+    pub fn adds(&self, first: u32, last: u32) -> bool {
+        self.added
+            .as_ref()
+            .is_none_or(|added| added.range(first..=last.max(first)).next().is_some())
+    }
+
+    /// What it does to the engine or the model, in file order.
+    #[must_use]
+    pub fn acts(&self) -> &[Act] {
+        &self.acts
+    }
+
+    /// Every text of its commands with its first and last line: words, assignments, here-documents.
+    pub fn texts(&self) -> impl Iterator<Item = (u32, u32, String)> {
+        self.commands.iter().flat_map(|command| {
+            let words = command
+                .assignments
+                .iter()
+                .map(|(_, word)| (word.at.line, command.end_line, word.texts.join("\n")));
+            let line = std::iter::once((command.at.line, command.end_line, acts::joined(command)));
+            let documents = command
+                .heredocs
+                .iter()
+                .map(|document| (document.first_line, document.last_line, document.resolved.clone()));
+            words.chain(line).chain(documents).collect::<Vec<_>>()
+        })
+    }
+}
+
+/// The scripts, by path.
+#[derive(Debug, Default)]
+pub struct Scripts {
+    scripts: BTreeMap<String, Script>,
+    /// Scripts that were not looked at, since there are too many.
+    pub left: usize,
+}
+
+impl Scripts {
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Script> {
+        self.scripts.values()
+    }
+}
+
+/// A script to be looked at, and its path at the merge base.
+struct Wanted {
+    path: String,
+    before: String,
+    changed: bool,
+}
+
+/// Collects the scripts.
+///
+/// # Errors
+/// A file could not be read.
+pub fn collect(
+    evidence: &Evidence,
+    policy: &Policy,
+    rules: &ScriptRules,
+    launches: &Launches<'_>,
+) -> Result<Scripts, Cause> {
+    let reader = Reader::new(rules);
+    let files = evidence
+        .changed_files
+        .known()
+        .map_err(Cause::clone)?
+        .map_or(&[][..], Vec::as_slice);
+    let mut queue: VecDeque<Wanted> = changed(files, rules).collect();
+    let shared = |path: &str| {
+        let named = |folder: &String| path == folder || (folder.ends_with('/') && path.starts_with(folder.as_str()));
+        policy.layout.shared.iter().any(|shared| shared.paths.iter().any(named))
+    };
+    for (entry, scenarios) in launches.touched() {
+        let head = launches.head(&entry.head.key);
+        head.read()?;
+        let groups = head.groups.iter().filter(|group| group.touched_by(scenarios));
+        let used = groups
+            .flat_map(|group| group.starts.files.iter())
+            .filter(|path| !shared(path));
+        queue.extend(used.filter(|path| reader.is_script(path)).map(|path| Wanted {
+            path: path.clone(),
+            before: path.clone(),
+            changed: false,
+        }));
+        let named = head
+            .groups
+            .iter()
+            .flat_map(|group| setup_scripts(group, rules))
+            .map(|(name, _)| name);
+        for name in named.collect::<BTreeSet<_>>() {
+            queue.extend(rules.setup_folders.iter().map(|folder| Wanted {
+                path: format!("{folder}{name}"),
+                before: format!("{folder}{name}"),
+                changed: false,
+            }));
+        }
+    }
+    let mut out = Scripts::default();
+    while let Some(wanted) = queue.pop_front() {
+        if out.scripts.contains_key(&wanted.path) {
+            continue;
+        }
+        if out.scripts.len() >= MOST_SCRIPTS {
+            out.left += 1;
+            continue;
+        }
+        if !listed(evidence, &wanted.path) {
+            continue;
+        }
+        let text = match evidence.head_file(&wanted.path) {
+            Observed::Present(text) => text,
+            Observed::Absent => continue,
+            Observed::Unavailable(cause) => return Err(cause),
+        };
+        let script = read(evidence, &reader, &wanted, &text)?;
+        for called in reader.calls(&script.path, &script.commands, &policy.derive) {
+            if !shared(&called) && reader.is_script(&called) {
+                queue.push_back(Wanted {
+                    before: called.clone(),
+                    path: called,
+                    changed: false,
+                });
+            }
+        }
+        out.scripts.insert(wanted.path, script);
+    }
+    Ok(out)
+}
+
+/// Whether the tree at head lists a path. What is called may lie anywhere; only files of the repository are read.
+fn listed(evidence: &Evidence, path: &str) -> bool {
+    match evidence.trees.get(&evidence.pull_request.head_sha) {
+        Some(Observed::Present(tree)) => tree.covers(path) && tree.entries.contains_key(path),
+        // That the tree is not known is told when the file is read.
+        _ => true,
+    }
+}
+
+fn changed<'r>(files: &'r [ChangedFile], rules: &'r ScriptRules) -> impl Iterator<Item = Wanted> + 'r {
+    let reader = Reader::new(rules);
+    files
+        .iter()
+        .filter(|file| file.status != ChangeStatus::Removed)
+        .filter(move |file| {
+            reader.is_script(&file.path) && rules.roots.iter().any(|root| file.path.starts_with(root.as_str()))
+        })
+        .map(|file| Wanted {
+            path: file.path.clone(),
+            before: file.previous_path.clone().unwrap_or_else(|| file.path.clone()),
+            changed: true,
+        })
+}
+
+fn read(evidence: &Evidence, reader: &Reader<'_>, wanted: &Wanted, text: &Arc<str>) -> Result<Script, Cause> {
+    let before = match evidence.base_file(&wanted.before) {
+        Observed::Present(text) => Some(text),
+        Observed::Absent => None,
+        Observed::Unavailable(cause) => return Err(cause),
+    };
+    let added = before.and_then(|before| added_lines(&before, text));
+    let (commands, acts) = if reader.is_python(&wanted.path) {
+        (Vec::new(), reader.python(text, 1, text.lines().count()))
+    } else {
+        let commands = scan(&wanted.path, text, &Limits::default());
+        let acts = reader.shell(&commands);
+        (commands, acts)
+    };
+    Ok(Script {
+        path: wanted.path.clone(),
+        changed: wanted.changed,
+        aside: reader.is_aside(&wanted.path),
+        added,
+        commands,
+        acts,
+    })
+}
+
+/// The scripts that the recipes of a group name for setting up, with their places.
+pub fn setup_scripts<'g>(group: &'g Group, rules: &'g ScriptRules) -> impl Iterator<Item = (String, &'g Source)> + 'g {
+    group.starts.launches.iter().filter_map(|launch| {
+        let value = launch.extra.get(rules.setup_setting.as_deref()?)?;
+        Some((value.value.to_string(), &value.source))
+    })
+}
+
+/// Lines that a text has and its earlier form does not; `None` where they differ too much to tell.
+fn added_lines(before: &str, after: &str) -> Option<BTreeSet<u32>> {
+    let lines = |text: &'_ str| -> Vec<String> { text.split_inclusive('\n').map(str::to_owned).collect() };
+    let (old, new) = (lines(before), lines(after));
+    let old: Vec<&str> = old.iter().map(String::as_str).collect();
+    let new: Vec<&str> = new.iter().map(String::as_str).collect();
+    if let Some(diff) = line_diff(&old, &new) {
+        return Some(
+            diff.added
+                .iter()
+                .filter_map(|index| u32::try_from(index + 1).ok())
+                .collect(),
+        );
+    }
+    // Too different for the smallest difference: a line is new where the earlier text has it nowhere.
+    let known: BTreeSet<&str> = old.into_iter().collect();
+    let fresh = new.iter().enumerate().filter(|(_, line)| !known.contains(*line));
+    Some(fresh.filter_map(|(index, _)| u32::try_from(index + 1).ok()).collect())
+}
+
+/// Keys and values of an object in JSON that stands in a text, whatever quoting surrounds it: dotted keys, leaves only.
+#[must_use]
+pub fn json_leaves(text: &str) -> Vec<(String, String)> {
+    let plain = text.replace('\\', "");
+    let Some(start) = plain.find('{') else {
+        return Vec::new();
+    };
+    let mut out = Vec::new();
+    let mut path: Vec<String> = Vec::new();
+    let mut key: Option<String> = None;
+    let mut chars = plain[start..].char_indices().peekable();
+    let body = &plain[start..];
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '{' => path.extend(key.take()),
+            '}' => {
+                if path.pop().is_none() {
+                    break;
+                }
+            }
+            '"' => {
+                let rest = &body[at + 1..];
+                let Some(end) = rest.find('"') else { break };
+                let word = &rest[..end];
+                let after = rest[end + 1..].trim_start();
+                if after.starts_with(':') && key.is_none() {
+                    key = Some(word.to_owned());
+                } else if let Some(key) = key.take() {
+                    out.push((dotted(&path, &key), word.to_owned()));
+                }
+                while chars.peek().is_some_and(|(next, _)| *next <= at + 1 + end) {
+                    chars.next();
+                }
+            }
+            ':' | ',' | ' ' | '\t' | '\n' => {}
+            _ => {
+                if let Some(key) = key.take() {
+                    let rest = &body[at..];
+                    let end = rest.find([',', '}', '\n']).unwrap_or(rest.len());
+                    out.push((dotted(&path, &key), rest[..end].trim().to_owned()));
+                    while chars.peek().is_some_and(|(next, _)| *next < at + end) {
+                        chars.next();
+                    }
+                }
+            }
+        }
+        if out.len() > 200 || path.len() > 32 {
+            break;
+        }
+    }
+    out
+}
+
+fn dotted(path: &[String], key: &str) -> String {
+    let mut all: Vec<&str> = path.iter().map(String::as_str).collect();
+    all.push(key);
+    all.join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_in_any_quoting_are_read_to_their_leaves() {
+        let found =
+            |text: &str| -> Vec<String> { json_leaves(text).into_iter().map(|(k, v)| format!("{k}={v}")).collect() };
+        assert_eq!(
+            found(r#" '{"a": true, "b": {"c": 4, "d": "x"}}' --next"#),
+            ["a=true", "b.c=4", "b.d=x"]
+        );
+        assert_eq!(found(r#" '{\"a\":true,\"f\":4}'"#), ["a=true", "f=4"]);
+        assert_eq!(found("{}"), Vec::<String>::new());
+        assert_eq!(found("no object"), Vec::<String>::new());
+        assert_eq!(found(r#"{"a": ["#), ["a=["]);
+        assert_eq!(found(&"{\"a\":".repeat(100)).len(), 0);
+    }
+
+    #[test]
+    fn lines_that_a_change_adds() {
+        assert_eq!(added_lines("a\nb\nc\n", "a\nx\nb\nc\n"), Some(BTreeSet::from([2])));
+        assert_eq!(added_lines("a\n", "a\n"), Some(BTreeSet::new()));
+    }
+}
