@@ -3,6 +3,7 @@
 //! `cargo run --example launches -- recipes GIT_DIR [REV] [FOLDER]`
 //! `cargo run --example launches -- points GIT_DIR [REV] [ENTRY]`
 //! `cargo run --example launches -- compare GIT_DIR REV ENTRY PAGE`
+//! `cargo run --example launches -- json GIT_DIR REV [ENTRY…]`
 //! `cargo run --example launches -- pages GIT_DIR [REV] [FOLDER] [show]`
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
 
@@ -14,6 +15,7 @@ use countersign_launch::compare::{Class, MajorRules, Subject};
 use countersign_launch::point::{self, DeriveRules};
 use countersign_launch::recipe::{self, RecipeOptions};
 use countersign_launch::render;
+use countersign_launch::summary::Summary;
 use countersign_launch::upstream::{self, Catalog, PageRules};
 use countersign_launch::{Acceptance, Fact, Launch, Role, compare};
 use countersign_matrix as matrix;
@@ -345,8 +347,7 @@ fn points(dir: &str, rev: &str, only: &str) {
         rules: &policy.derive,
         scripts: &cache,
     };
-    let mut kinds: BTreeMap<String, (usize, usize, Tally)> = BTreeMap::new();
-    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    let mut summary = Summary::default();
     let mut golden: BTreeMap<String, usize> = BTreeMap::new();
     let mut times: Vec<u128> = Vec::new();
     for row in &rows {
@@ -359,23 +360,8 @@ fn points(dir: &str, rev: &str, only: &str) {
         let derived = point::derive(&tree, entry, row);
         times.push(at.elapsed().as_micros());
         let kind = format!("{:?} {}", row.nodes(), row.scenario().name());
-        let slot = kinds.entry(kind).or_default();
-        slot.0 += 1;
+        summary.add(&kind, &key, &derived);
         let servers: Vec<&Launch> = derived.servers().collect();
-        let mut all = !servers.is_empty();
-        for launch in &servers {
-            all &= slot.2.add(launch);
-        }
-        slot.1 += usize::from(all);
-        if !all {
-            let why = derived
-                .missing
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join("; ");
-            *reasons.entry(format!("{key}: {why}")).or_default() += 1;
-        }
         if row.scenario() == matrix::ScenarioType::Agentic {
             for launch in servers.iter().filter(|l| l.role != Role::Prefill) {
                 if let Some(spec) = &launch.spec {
@@ -402,16 +388,7 @@ fn points(dir: &str, rev: &str, only: &str) {
             );
         }
     }
-    for (kind, (points, known, tally)) in &kinds {
-        println!(
-            "\n{kind}: {points} points, {known} with everything known ({:.2} %)",
-            100.0 * *known as f64 / (*points).max(1) as f64
-        );
-        tally.print(kind);
-    }
-    for (reason, n) in reasons {
-        println!("not all known: {reason} ({n} points)");
-    }
+    print!("{summary}");
     for (line, n) in golden {
         println!("acceptance {line} ({n})");
     }
@@ -428,6 +405,45 @@ fn points(dir: &str, rev: &str, only: &str) {
         pick(0.99),
         pick(1.0)
     );
+}
+
+/// One line of JSON for each point that a script starts: the script, its environment and what was derived; for `compare/`.
+fn json_points(dir: &str, rev: &str, keys: &[String]) {
+    let repo = Repository::new(dir, rev);
+    let memory = Memory::load(&repo);
+    let policy = policy();
+    let configs = matrix::Configs::read(&memory.files, &policy.layout, &policy.matrix);
+    let rows = matrix::full_sweep(&configs, &policy.matrix, matrix::EvalMode::Unmarked).unwrap();
+    let cache = countersign_shell::ScriptCache::default();
+    let tree = point::Tree {
+        files: &memory.files,
+        runners: &configs.runners,
+        layout: &policy.layout,
+        matrix: &policy.matrix,
+        rules: &policy.derive,
+        scripts: &cache,
+    };
+    for row in rows.iter().filter(|r| !r.head.multi_node) {
+        let key = row.head.key.to_string();
+        if !keys.is_empty() && !keys.contains(&key) {
+            continue;
+        }
+        let entry = configs.masters.get(&key).unwrap();
+        for setup in point::scripts(&tree, entry, row) {
+            let derived = point::derive(&tree, entry, row);
+            let line = serde_json::json!({
+                "entry": key,
+                "framework": &*row.head.framework,
+                "hardware": matrix::sku(&row.head.runner, &policy.layout, &policy.matrix),
+                "scenario": row.scenario().name(),
+                "conc": row.conc.values(),
+                "script": setup.script,
+                "environment": setup.environment.variables,
+                "starts": derived,
+            });
+            println!("{line}");
+        }
+    }
 }
 
 #[derive(serde::Deserialize)]
@@ -538,6 +554,7 @@ fn main() {
         "pages" => pages(&arg(1, "."), &arg(2, "HEAD"), &arg(3, "."), args.len() > 4),
         "points" => points(&arg(1, "."), &arg(2, "HEAD"), &arg(3, "")),
         "compare" => compare_points(&arg(1, "."), &arg(2, "HEAD"), &arg(3, ""), &arg(4, "")),
+        "json" => json_points(&arg(1, "."), &arg(2, "HEAD"), args.get(3..).unwrap_or_default()),
         "page" => page(&arg(1, "")),
         _ => eprintln!("usage: launches recipes GIT_DIR [REV] [FOLDER]"),
     }

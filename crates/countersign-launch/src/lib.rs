@@ -15,6 +15,7 @@ pub mod point;
 pub mod recipe;
 pub mod render;
 mod shwords;
+pub mod summary;
 mod tree;
 pub mod upstream;
 mod value;

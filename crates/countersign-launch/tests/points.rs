@@ -302,3 +302,80 @@ fn what_a_change_does_is_told_flag_by_flag() {
     let json: serde_json::Value = serde_json::from_str(&render::json(&head[0].launches[0]).unwrap()).unwrap();
     assert_eq!(json["parallel"]["dp"]["known"], 8);
 }
+
+const HANDED: &str = r#"m1-fp8-mi355x-sglang-disagg:
+  image: lmsysorg/sglang:v9
+  model: example-org/Example-FP8
+  model-prefix: m1
+  runner: cluster:mi355x-amds
+  precision: fp8
+  framework: sglang-disagg
+  multinode: true
+  disagg: true
+  router: { name: r, version: "1" }
+  kv-p2p-transfer: mori
+  scenarios:
+    fixed-seq-len:
+      - isl: 8192
+        osl: 1024
+        search-space:
+          - conc-list: [16]
+            prefill: { num-worker: 1, tp: 4, ep: 1, dp-attn: false, additional-settings: ["PREFILL_NODES=1"] }
+            decode: { num-worker: 1, tp: 8, ep: 1, dp-attn: false, additional-settings: ["DECODE_NODES=1"] }
+"#;
+
+const WRAPPER: &str = r#"export PAGES="${PAGES:-256}"
+export WHERE=$(hostname)
+export DECODE_TP=3
+if [[ -n "$SLURM_JOB_ID" ]]; then export SOMETIMES=1; fi
+JOB=$(bash ./submit.sh "$PREFILL_TP")
+"#;
+
+const SERVER: &str = r#"if [[ -f /config/hicache_mc.env ]]; then source /config/hicache_mc.env; else exit 1; fi
+export SHOWN="${PAGES:-none} $DECODE_TP_SIZE ${DECODE_TP} ${SOMETIMES:-never}"
+export SEEN_AT="$WHERE"
+if [ "$NODE_RANK" -eq 0 ]; then
+  python3 -m sglang.launch_server --model-path m --disaggregation-mode prefill &
+else
+  python3 -m sglang.launch_server --model-path m --disaggregation-mode decode &
+fi
+"#;
+
+const MODELS: &str = r#"Example-FP8:
+  base_flags: "--kv-cache-dtype fp8_e4m3"
+  prefill: { mem_fraction_static: 0.8, no_dp: { max_running_requests: 4 } }
+  decode: { mem_fraction_static: 0.9, no_dp: { max_running_requests: 8 } }
+"#;
+
+#[test]
+fn what_the_entrys_own_script_exports_reaches_the_servers() {
+    let utils = "benchmarks/multi_node/amd_utils";
+    let files = files()
+        .with("configs/amd-master.yaml", HANDED)
+        .with(
+            "configs/runners.yaml",
+            RUNNERS.replace("labels:\n", "labels:\n  cluster:mi355x-amds: [mi355x-amds_0]\n"),
+        )
+        .with("runners/launch_mi355x-amds.sh", "echo\n")
+        .with("benchmarks/multi_node/m1_fp8_mi355x_sglang-disagg.sh", WRAPPER)
+        .with(&format!("{utils}/server_sglang.sh"), SERVER)
+        .with(&format!("{utils}/models.yaml"), MODELS);
+    let points = derive(&files, "m1-fp8-mi355x-sglang-disagg", false);
+    let point = &points[0];
+    let decode = point.launches.iter().find(|l| l.role == Role::Decode).unwrap();
+    // The wrapper's exports, under the policy's own variables and over the row's; what only some ways export is not there.
+    assert_eq!(decode.environment["SHOWN"].value.as_known(), Some("256 8 3 never"));
+    assert!(
+        decode.environment["SEEN_AT"].value.as_known().is_none(),
+        "a host's name is not known"
+    );
+    assert!(decode.open_environment.is_empty(), "{:?}", decode.open_environment);
+    assert!(
+        point
+            .files
+            .iter()
+            .any(|f| f.ends_with("m1_fp8_mi355x_sglang-disagg.sh")),
+        "{:?}",
+        point.files
+    );
+}

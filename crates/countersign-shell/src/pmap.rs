@@ -109,39 +109,73 @@ impl<V: Clone> PMap<V> {
         self.iter().zip(other.iter()).all(|((k, v), (l, w))| k == l && eq(v, w))
     }
 
-    /// Names whose values differ or that only one side has.
+    /// Names whose values differ or that only one side has; shared chunks are not looked into.
     pub(crate) fn differing(&self, other: &Self, eq: impl Fn(&V, &V) -> bool) -> Vec<Arc<str>> {
         let mut out = Vec::new();
-        let (mut a, mut b) = (self.iter().peekable(), other.iter().peekable());
+        if Arc::ptr_eq(&self.chunks, &other.chunks) {
+            return out;
+        }
+        let (mut ours, mut theirs) = (Cursor::default(), Cursor::default());
         loop {
-            match (a.peek(), b.peek()) {
+            while let (Some(a), Some(b)) = (ours.at_start(&self.chunks), theirs.at_start(&other.chunks))
+                && Arc::ptr_eq(a, b)
+            {
+                ours.chunk += 1;
+                theirs.chunk += 1;
+            }
+            match (ours.entry(&self.chunks), theirs.entry(&other.chunks)) {
                 (Some((k, v)), Some((l, w))) => match k.cmp(l) {
                     std::cmp::Ordering::Equal => {
                         if !eq(v, w) {
-                            out.push((*k).clone());
+                            out.push(k.clone());
                         }
-                        a.next();
-                        b.next();
+                        ours.advance(&self.chunks);
+                        theirs.advance(&other.chunks);
                     }
                     std::cmp::Ordering::Less => {
-                        out.push((*k).clone());
-                        a.next();
+                        out.push(k.clone());
+                        ours.advance(&self.chunks);
                     }
                     std::cmp::Ordering::Greater => {
-                        out.push((*l).clone());
-                        b.next();
+                        out.push(l.clone());
+                        theirs.advance(&other.chunks);
                     }
                 },
                 (Some((k, _)), None) => {
-                    out.push((*k).clone());
-                    a.next();
+                    out.push(k.clone());
+                    ours.advance(&self.chunks);
                 }
                 (None, Some((l, _))) => {
-                    out.push((*l).clone());
-                    b.next();
+                    out.push(l.clone());
+                    theirs.advance(&other.chunks);
                 }
                 (None, None) => return out,
             }
+        }
+    }
+}
+
+/// A place in a map; no chunk is empty.
+#[derive(Default)]
+struct Cursor {
+    chunk: usize,
+    index: usize,
+}
+
+impl Cursor {
+    fn at_start<'m, V>(&self, chunks: &'m [Chunk<V>]) -> Option<&'m Chunk<V>> {
+        chunks.get(self.chunk).filter(|_| self.index == 0)
+    }
+
+    fn entry<'m, V>(&self, chunks: &'m [Chunk<V>]) -> Option<&'m Entry<V>> {
+        chunks.get(self.chunk)?.get(self.index)
+    }
+
+    fn advance<V>(&mut self, chunks: &[Chunk<V>]) {
+        self.index += 1;
+        if chunks.get(self.chunk).is_none_or(|chunk| self.index >= chunk.len()) {
+            self.chunk += 1;
+            self.index = 0;
         }
     }
 }
@@ -164,17 +198,27 @@ mod tests {
                 match op {
                     0 | 1 => {
                         ours.insert(key.clone(), value);
-                        model.insert(key, value);
+                        model.insert(key.clone(), value);
                     }
-                    _ => {
-                        prop_assert_eq!(ours.remove(&key), model.remove(&key));
-                    }
+                    _ => prop_assert_eq!(ours.remove(&key), model.remove(&key)),
                 }
                 // The copy taken before the write is untouched.
                 prop_assert!(before.iter().eq(before_model.iter()));
                 prop_assert_eq!(ours.len(), model.len());
+                let changed: Vec<Arc<str>> = [before_model.get(&key) != model.get(&key)]
+                    .iter()
+                    .filter(|changed| **changed)
+                    .map(|_| key.clone())
+                    .collect();
+                prop_assert_eq!(ours.differing(&before, |a, b| a == b), changed.clone());
+                prop_assert_eq!(before.differing(&ours, |a, b| a == b), changed);
             }
             prop_assert!(ours.iter().eq(model.iter()));
+            // Another map of the same entries that shares nothing, cut into chunks in another way.
+            let mut again: PMap<u32> = PMap::default();
+            model.iter().rev().for_each(|(key, value)| again.insert(key.clone(), *value));
+            prop_assert_eq!(ours.differing(&again, |a, b| a == b), Vec::<Arc<str>>::new());
+            prop_assert_eq!(ours.differing(&PMap::default(), |a, b| a == b).len(), model.len());
             for (key, value) in &model {
                 prop_assert_eq!(ours.get(key), Some(value));
             }

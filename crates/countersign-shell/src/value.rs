@@ -366,34 +366,39 @@ impl Value {
         }
     }
 
-    /// Whether both are the same text and the same unknowns, wherever they were written.
+    /// Whether both are the same text and the same unknowns, wherever they were written and however it is cut into pieces.
+    /// Asked for every pair of worlds: it makes no copies.
     pub fn same(&self, other: &Value) -> bool {
-        if self.pieces.len() == other.pieces.len()
-            && self
-                .pieces
-                .iter()
-                .zip(other.pieces.iter())
-                .all(|(a, b)| match (&a.kind, &b.kind) {
-                    (PieceKind::Text(x), PieceKind::Text(y)) => Arc::ptr_eq(x, y) || x == y,
-                    (PieceKind::Unknown(x), PieceKind::Unknown(y)) => x.id == y.id,
-                    _ => false,
-                })
-        {
-            return true;
-        }
-        self.normal() == other.normal()
-    }
-
-    fn normal(&self) -> Vec<Result<String, u64>> {
-        let mut out: Vec<Result<String, u64>> = Vec::new();
-        for piece in self.pieces.iter() {
-            match (&piece.kind, out.last_mut()) {
-                (PieceKind::Text(text), Some(Ok(last))) => last.push_str(text),
-                (PieceKind::Text(text), _) => out.push(Ok(text.to_string())),
-                (PieceKind::Unknown(unknown), _) => out.push(Err(unknown.id)),
+        let (mut ours, mut theirs) = (self.pieces.iter(), other.pieces.iter());
+        // What is left of the text piece that each side is in.
+        let (mut x, mut y): (&[u8], &[u8]) = (&[], &[]);
+        loop {
+            let common = x.len().min(y.len());
+            if x[..common] != y[..common] {
+                return false;
+            }
+            (x, y) = (&x[common..], &y[common..]);
+            match (x.is_empty(), y.is_empty()) {
+                (true, true) => match (next_filled(&mut ours), next_filled(&mut theirs)) {
+                    (None, None) => return true,
+                    (Some(PieceKind::Text(a)), Some(PieceKind::Text(b))) => {
+                        if !Arc::ptr_eq(a, b) {
+                            (x, y) = (a.as_bytes(), b.as_bytes());
+                        }
+                    }
+                    (Some(PieceKind::Unknown(a)), Some(PieceKind::Unknown(b))) if a.id == b.id => {}
+                    _ => return false,
+                },
+                (false, _) => match next_filled(&mut theirs) {
+                    Some(PieceKind::Text(text)) => y = text.as_bytes(),
+                    _ => return false,
+                },
+                (true, false) => match next_filled(&mut ours) {
+                    Some(PieceKind::Text(text)) => x = text.as_bytes(),
+                    _ => return false,
+                },
             }
         }
-        out
     }
 
     /// Whether it is empty: known, or unknown (None).
@@ -480,6 +485,13 @@ impl Value {
     }
 }
 
+/// The next piece that is not an empty text.
+fn next_filled<'p>(pieces: &mut std::slice::Iter<'p, Piece>) -> Option<&'p PieceKind> {
+    pieces
+        .map(|piece| &piece.kind)
+        .find(|kind| !matches!(kind, PieceKind::Text(text) if text.is_empty()))
+}
+
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         self.same(other)
@@ -506,4 +518,59 @@ impl Span {
         line: 0,
         col: 0,
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sameness_does_not_see_how_a_text_is_cut() {
+        let unknown = |id| {
+            Arc::new(Unknown {
+                id,
+                name: "$X".into(),
+                why: Why::Environment,
+                depends_on: BTreeSet::new(),
+                shape: Shape::Any,
+                choices: Vec::new(),
+                stable: true,
+            })
+        };
+        let value = |parts: &[Result<&str, u64>]| {
+            let mut out = Value::empty();
+            for (line, part) in parts.iter().enumerate() {
+                let at = Span {
+                    file: 0,
+                    line: line as u32,
+                    col: 1,
+                };
+                match part {
+                    Ok(text) => out.append(&Value::text(*text, at)),
+                    Err(id) => out.append(&Value::unknown(unknown(*id), at)),
+                }
+            }
+            out
+        };
+        let same: [[&[Result<&str, u64>]; 2]; 4] = [
+            [&[], &[Ok("")]],
+            [&[Ok("aß"), Ok("c")], &[Ok("a"), Ok("ßc")]],
+            [&[Ok("a"), Err(1), Ok("b")], &[Ok("a"), Ok(""), Err(1), Ok("b")]],
+            [&[Err(1), Err(2)], &[Err(1), Ok(""), Err(2)]],
+        ];
+        for [a, b] in same {
+            assert!(value(a).same(&value(b)) && value(b).same(&value(a)), "{a:?} {b:?}");
+        }
+        let different: [[&[Result<&str, u64>]; 2]; 6] = [
+            [&[Ok("a")], &[]],
+            [&[Ok("a")], &[Ok("ab")]],
+            [&[Ok("a"), Ok("b")], &[Ok("a"), Ok("c")]],
+            [&[Err(1)], &[Err(2)]],
+            [&[Err(1), Ok("a")], &[Ok("a"), Err(1)]],
+            [&[Ok("a"), Err(1)], &[Ok("a")]],
+        ];
+        for [a, b] in different {
+            assert!(!value(a).same(&value(b)) && !value(b).same(&value(a)), "{a:?} {b:?}");
+        }
+    }
 }

@@ -134,6 +134,16 @@ pub fn derive(tree: &Tree<'_>, entry: &matrix::Entry, row: &matrix::Row) -> Poin
     out
 }
 
+/// The script that a point runs and what the evaluator is given for it, for setting derivations against real runs; nothing
+/// where the point runs no script of the tree.
+pub fn scripts(tree: &Tree<'_>, entry: &matrix::Entry, row: &matrix::Row) -> Vec<shell::Setup> {
+    let resolution = matrix::resolve(&narrow(entry, row), tree.runners, tree.files, tree.layout, tree.matrix);
+    let there = resolution.scripts.iter().filter(|s| s.exists);
+    there
+        .map(|s| script::setup(tree, row, &s.path, &script::Surroundings::default()))
+        .collect()
+}
+
 /// The entry with nothing but the search-space row that a point comes from.
 fn narrow(entry: &matrix::Entry, row: &matrix::Row) -> matrix::Entry {
     let mut out = entry.clone();

@@ -141,7 +141,7 @@ pub(super) fn from_table(
             for launch in &mut launches {
                 name_model(launch, row);
             }
-            add_script(tree, row, rule, &mut launches, out);
+            add_script(tree, row, rule, resolution, &mut launches, out);
             out.launches.extend(launches);
         }
         Err(error) => out.missing.push(Missing::Unreadable(error.to_string())),
@@ -167,21 +167,42 @@ fn name_model(launch: &mut Launch, row: &matrix::Row) {
 
 /// Adds the environment that the server script gives to each role. Its flags come from the table: the script reads
 /// them through a program that is not run here.
-fn add_script(tree: &Tree<'_>, row: &matrix::Row, rule: &TableRule, launches: &mut [Launch], out: &mut PointLaunches) {
+fn add_script(
+    tree: &Tree<'_>,
+    row: &matrix::Row,
+    rule: &TableRule,
+    resolution: &Resolution,
+    launches: &mut [Launch],
+    out: &mut PointLaunches,
+) {
     let Some(path) = rule.server_script.as_deref() else {
         return;
     };
     let mut found = PointLaunches::default();
     let mut calls = Vec::new();
     let once = [std::collections::BTreeMap::new()];
+    let mut around = script::Surroundings {
+        answers: &rule.answers,
+        ..script::Surroundings::default()
+    };
+    for (name, text) in &rule.server_files {
+        around.files.insert(name.clone(), text.as_str().into());
+    }
+    if let Some(program) = &rule.handed_to {
+        for own in resolution.scripts.iter().filter(|s| s.exists) {
+            let evaluation = script::evaluate(tree, row, &own.path, &script::Surroundings::default());
+            around.inherited.extend(script::handed_over(&evaluation, program));
+            found.files.extend(evaluation.files.iter().map(|f| f.to_string()));
+        }
+    }
     for run in if rule.server_runs.is_empty() {
         &once[..]
     } else {
         &rule.server_runs[..]
     } {
-        let mut variables = rule.server_variables.clone();
-        variables.extend(run.iter().map(|(k, v)| (k.clone(), v.clone())));
-        let evaluation = script::evaluate(tree, row, path, &variables, &rule.answers);
+        around.variables = rule.server_variables.clone();
+        around.variables.extend(run.iter().map(|(k, v)| (k.clone(), v.clone())));
+        let evaluation = script::evaluate(tree, row, path, &around);
         calls.extend(script::read(tree, row, &evaluation, &mut found));
     }
     out.client = out.client.take().or_else(|| super::join_clients(calls));

@@ -87,6 +87,13 @@ pub struct TableRule {
     /// What programs that it runs print.
     #[serde(default)]
     pub answers: Vec<AnswerRule>,
+    /// The program to which the entry's own script hands over: what is exported at that moment reaches the server
+    /// script, under the variables above.
+    #[serde(default)]
+    pub handed_to: Option<String>,
+    /// Files outside of the repository that are there while the server script runs, with their texts, by absolute path.
+    #[serde(default)]
+    pub server_files: BTreeMap<String, String>,
 }
 
 /// What is known of a program that a script runs.

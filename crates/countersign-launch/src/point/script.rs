@@ -16,7 +16,7 @@ use crate::value::{Arg, Source, Text};
 
 /// Evaluates a script for a point and adds what it starts.
 pub(super) fn from_script(tree: &Tree<'_>, row: &matrix::Row, path: &str, out: &mut PointLaunches) {
-    let evaluation = evaluate(tree, row, path, &BTreeMap::new(), &[]);
+    let evaluation = evaluate(tree, row, path, &Surroundings::default());
     let before = out.launches.len();
     let calls = read(tree, row, &evaluation, out);
     if out.launches.len() == before {
@@ -52,38 +52,94 @@ impl shell::Answers for Answering<'_> {
     }
 }
 
+/// What a script finds besides the environment of its row.
+#[derive(Default)]
+pub(super) struct Surroundings<'a> {
+    /// Exported by the script that started it, with what is known of their values.
+    pub(super) inherited: BTreeMap<String, Option<String>>,
+    /// Further variables, as templates.
+    pub(super) variables: BTreeMap<String, String>,
+    /// What programs print.
+    pub(super) answers: &'a [AnswerRule],
+    /// Files outside of the repository.
+    pub(super) files: BTreeMap<String, Arc<str>>,
+}
+
 /// Evaluates a script with the environment of a row.
-pub(super) fn evaluate(
-    tree: &Tree<'_>,
-    row: &matrix::Row,
-    path: &str,
-    more: &BTreeMap<String, String>,
-    answers: &[AnswerRule],
-) -> Evaluation {
+pub(super) fn evaluate(tree: &Tree<'_>, row: &matrix::Row, path: &str, around: &Surroundings<'_>) -> Evaluation {
+    let setup = setup(tree, row, path, around);
+    let answers = Answering(around.answers);
+    shell::evaluate_with(&ShellFiles(tree.files), tree.scripts, &setup, Some(&answers))
+}
+
+/// What the evaluator is given for a script and a row.
+pub(super) fn setup(tree: &Tree<'_>, row: &matrix::Row, path: &str, around: &Surroundings<'_>) -> shell::Setup {
     let values = values(row);
     let rules = tree.rules;
-    let mut variables: BTreeMap<String, String> = rules
-        .variables
-        .iter()
-        .chain(more)
-        .filter_map(|(name, template)| fill(template, &values).map(|v| (name.clone(), v)))
-        .collect();
+    let filled = |templates: &BTreeMap<String, String>| -> Vec<(String, String)> {
+        let fill = |(name, template): (&String, &String)| Some((name.clone(), fill(template, &values)?));
+        templates.iter().filter_map(fill).collect()
+    };
+    let mut variables: BTreeMap<String, String> = filled(&rules.variables).into_iter().collect();
     variables.extend(settings(row));
+    let mut unknown: BTreeSet<String> = rules.unknown.iter().cloned().collect();
+    for (name, value) in &around.inherited {
+        match value {
+            Some(value) => variables.insert(name.clone(), value.clone()),
+            None => {
+                unknown.insert(name.clone());
+                variables.remove(name)
+            }
+        };
+    }
+    variables.extend(filled(&around.variables));
     let known = |name: &String| !variables.contains_key(name);
     let environment = shell::Environment {
-        unknown: rules.unknown.iter().filter(|n| known(n)).cloned().collect(),
+        unknown: unknown.into_iter().filter(|n| known(n)).collect(),
         unknown_prefixes: rules.unknown_prefixes.clone(),
         filled: rules.filled.iter().filter(|n| known(n)).cloned().collect(),
         rest: shell::Rest::Unset,
         variables,
     };
-    let setup = shell::Setup {
+    shell::Setup {
         script: path.to_owned(),
         roots: rules.roots.clone(),
         environment,
+        outside: around.files.clone(),
         ..shell::Setup::default()
+    }
+}
+
+/// What a script exports at the moment when it starts a program, over all ways that lead there: values that differ, or
+/// that are not known, are `None`. Variables that only some ways export are left out.
+pub(super) fn handed_over(evaluation: &Evaluation, program: &str) -> BTreeMap<String, Option<String>> {
+    let starts = |command: &&shell::Command| {
+        let name = |w: &shell::Word| w.value.known().is_some_and(|t| t.rsplit('/').next() == Some(program));
+        command.argv.iter().take(2).any(name)
     };
-    shell::evaluate_with(&ShellFiles(tree.files), tree.scripts, &setup, Some(&Answering(answers)))
+    let mut ways = evaluation
+        .commands
+        .iter()
+        .filter(starts)
+        .map(shell::Command::environment);
+    let Some(first) = ways.next() else {
+        return BTreeMap::new();
+    };
+    let known = |value: &Value| value.known().map(|text| text.into_owned());
+    let mut out: BTreeMap<String, Option<String>> = first
+        .iter()
+        .map(|(name, value)| (name.to_string(), known(value)))
+        .collect();
+    for way in ways {
+        out.retain(|name, value| {
+            let other = way.get(name.as_str());
+            if other.and_then(known) != *value {
+                *value = None;
+            }
+            other.is_some()
+        });
+    }
+    out
 }
 
 /// Adds the launches of an evaluation; gives the client calls found.

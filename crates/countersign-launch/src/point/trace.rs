@@ -1,8 +1,6 @@
 //! Everything that a point's script or recipe says, as text that can be compared: two points with equal traces do the same,
 //! whatever stands in the branches that neither takes. Places are kept for people and do not count.
 
-use std::collections::BTreeMap;
-
 use countersign_matrix as matrix;
 use countersign_shell as shell;
 use serde::Serialize;
@@ -98,7 +96,7 @@ pub fn trace(tree: &Tree<'_>, entry: &matrix::Entry, row: &matrix::Row) -> Trace
 }
 
 fn commands(tree: &Tree<'_>, row: &matrix::Row, path: &str, out: &mut Trace) {
-    let evaluation = script::evaluate(tree, row, path, &BTreeMap::new(), &[]);
+    let evaluation = script::evaluate(tree, row, path, &script::Surroundings::default());
     out.files.extend(evaluation.files.iter().map(|file| file.to_string()));
     out.open.extend(evaluation.truncated.clone());
     for note in &evaluation.diagnostics {

@@ -36,7 +36,7 @@ use crate::pmap::PMap;
 use crate::syntax::{Pos, Script};
 use crate::uses::{Telling, Uses};
 use crate::value::{Shape, Span, Unknown, Value, Why};
-use crate::world::{Flow, Frame, FrameKind, Sink, Source, Status, Var, World, id_of};
+use crate::world::{Flow, Frame, FrameKind, Sink, Source, Status, Var, World, WrittenFile, id_of};
 
 /// The scripts of one state of the repository.
 pub trait Files {
@@ -88,6 +88,8 @@ pub struct Setup {
     pub roots: Vec<String>,
     /// Environment.
     pub environment: Environment,
+    /// Files outside of the tree that are known to be there, with their texts, by absolute path.
+    pub outside: BTreeMap<String, Arc<str>>,
     /// Bounds.
     pub limits: Limits,
 }
@@ -241,10 +243,16 @@ impl<'a> Evaluator<'a> {
                 }
             }
         }
+        let mut outside = PMap::default();
+        for (path, text) in &self.setup.outside {
+            let content = Value::text(text.clone(), Span::NOWHERE);
+            let at = Span::NOWHERE;
+            outside.insert(paths::normal(path).into(), Arc::new(WrittenFile { content, at }));
+        }
         let world = World {
             vars,
             functions: PMap::default(),
-            files: PMap::default(),
+            files: outside,
             frames: vec![Arc::new(frame)],
             cwd: Value::text(root, Span::NOWHERE),
             dirs: Arc::default(),
@@ -320,7 +328,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn collect_files(&mut self, world: &World) {
-        for (key, file) in world.files.iter() {
+        for (key, file) in world.files.iter().filter(|(_, file)| file.at != Span::NOWHERE) {
             let known = self.out.written.entry(key.clone()).or_default();
             if known.len() < 16 && !known.iter().any(|f| f.content.same(&file.content)) {
                 known.push((**file).clone());
@@ -489,27 +497,82 @@ impl<'a> Evaluator<'a> {
             }
             // Join down to half, so that the next fork does not join again at once.
             let target = (most / 2).max(1);
+            let mut near = Distances::of(&kept);
             while kept.len() > target {
                 self.steps += kept.len();
-                let mut best = (usize::MAX, 0, 1);
-                for i in 0..kept.len().min(12) {
-                    for j in i + 1..kept.len().min(12) {
-                        let distance = kept[i].distance(&kept[j]);
-                        if distance < best.0 {
-                            best = (distance, i, j);
-                        }
-                    }
-                }
-                let (distance, i, j) = best;
+                let (distance, i, j) = near.nearest();
                 if distance >= 1000 {
                     // Different flows must stay apart.
                     break;
                 }
                 let other = kept.remove(j);
                 kept[i].join(&other, why, at);
+                near.joined(i, j, &kept);
             }
         }
         kept
+    }
+}
+
+/// How far the first worlds are from each other: asking is dear, and joining two changes one of them only.
+struct Distances {
+    /// By the lower and the higher of the two.
+    rows: Vec<Vec<usize>>,
+}
+
+impl Distances {
+    /// Worlds that are looked at at once.
+    const WINDOW: usize = 12;
+
+    fn of(worlds: &[World]) -> Distances {
+        let many = worlds.len().min(Distances::WINDOW);
+        let row = |i: usize| {
+            (0..many)
+                .map(|j| {
+                    if i < j {
+                        worlds[i].distance(&worlds[j])
+                    } else {
+                        usize::MAX
+                    }
+                })
+                .collect()
+        };
+        Distances {
+            rows: (0..many).map(row).collect(),
+        }
+    }
+
+    /// The least distance and its two worlds.
+    fn nearest(&self) -> (usize, usize, usize) {
+        let mut best = (usize::MAX, 0, 1);
+        for (i, row) in self.rows.iter().enumerate() {
+            for (j, distance) in row.iter().enumerate() {
+                if *distance < best.0 {
+                    best = (*distance, i, j);
+                }
+            }
+        }
+        best
+    }
+
+    /// The world at `j` went into the one at `i`.
+    fn joined(&mut self, i: usize, j: usize, worlds: &[World]) {
+        self.rows.remove(j);
+        for row in &mut self.rows {
+            row.remove(j);
+        }
+        let many = worlds.len().min(Distances::WINDOW);
+        if self.rows.len() < many {
+            let new = many - 1;
+            for (other, row) in self.rows.iter_mut().enumerate() {
+                row.push(worlds[other].distance(&worlds[new]));
+            }
+            self.rows.push(vec![usize::MAX; many]);
+        }
+        for other in (0..many).filter(|other| *other != i) {
+            let (low, high) = (i.min(other), i.max(other));
+            self.rows[low][high] = worlds[low].distance(&worlds[high]);
+        }
     }
 }
 

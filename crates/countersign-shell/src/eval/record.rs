@@ -94,15 +94,8 @@ impl Evaluator<'_> {
 }
 
 fn same_environment(a: &Command, b: &Command) -> bool {
-    crate::world::same_known_files(&a.files, &b.files)
-        && (a.vars.same_by(&b.vars, |x, y| Arc::ptr_eq(x, y) || x == y) || {
-            let exported = |c: &'_ Command| -> Vec<(Arc<str>, Arc<Var>)> {
-                c.vars
-                    .iter()
-                    .filter(|(_, v)| v.exported)
-                    .map(|(k, v)| (k.clone(), v.clone()))
-                    .collect()
-            };
-            exported(a) == exported(b)
-        })
+    let same = |x: &Arc<Var>, y: &Arc<Var>| Arc::ptr_eq(x, y) || x == y;
+    let seen = |c: &Command, name: &str| c.vars.get(name).is_some_and(|v| v.exported);
+    let differing = a.vars.differing(&b.vars, same);
+    differing.iter().all(|name| !seen(a, name) && !seen(b, name)) && crate::world::same_known_files(&a.files, &b.files)
 }
