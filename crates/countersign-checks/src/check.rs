@@ -17,6 +17,8 @@ pub trait TypedCheck: Send + Sync + 'static {
     const SLUG: &'static str;
     /// Every outcome it can have, `Unavailable` included; each needs a fixture.
     const OUTCOMES: &'static [OutcomeKind];
+    /// Whether it judges what people wrote: the sign-off, who signed it, the description. Without them its answer means nothing.
+    const NEEDS_CONVERSATION: bool = false;
 
     /// Judges. Pure.
     fn run(cx: &Context<'_>, params: &Self::Params) -> CheckReport;
@@ -28,6 +30,8 @@ pub trait Check: Send + Sync {
     fn slug(&self) -> &'static str;
     /// Every outcome it can have.
     fn outcomes(&self) -> &'static [OutcomeKind];
+    /// Whether it judges what people wrote: the sign-off, who signed it, the description.
+    fn needs_conversation(&self) -> bool;
     /// The head comment of its file: title line, then sections. Source of its documentation page.
     fn doc(&self) -> String;
     /// The source text of its file, for tests that compare it with the fixtures.
@@ -56,6 +60,10 @@ impl<T: TypedCheck> Check for Registered<T> {
 
     fn outcomes(&self) -> &'static [OutcomeKind] {
         T::OUTCOMES
+    }
+
+    fn needs_conversation(&self) -> bool {
+        T::NEEDS_CONVERSATION
     }
 
     fn doc(&self) -> String {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use countersign_codeowners::CodeOwners;
 use countersign_core::evidence::ChangedFile;
-use countersign_core::{Cause, CauseKind, Evidence, Observed};
+use countersign_core::{Cause, CauseKind, CommitSha, Evidence, Observed};
+use countersign_matrix::Configs;
 use countersign_policy::{LoadedPolicy, Policy};
+use countersign_records::changelog::{ChangelogRules, History};
 use countersign_signoff::{AuthorInfo, Recognition, Template};
 
 use crate::facts::affected::{self, Affected};
@@ -14,6 +16,7 @@ use crate::facts::launches::Launches;
 use crate::facts::points::{self, Points};
 use crate::facts::reuse::{self, Reuse};
 use crate::facts::sweep::{self, Sweep};
+use crate::memo::Memo;
 
 /// See the module.
 pub struct Context<'a> {
@@ -21,6 +24,7 @@ pub struct Context<'a> {
     pub evidence: &'a Evidence,
     /// The policy with places.
     pub loaded: &'a LoadedPolicy,
+    memo: Memo,
     recognition: OnceCell<Recognition>,
     codeowners: OnceCell<Observed<(String, Arc<CodeOwners>)>>,
     template: OnceCell<Result<Template, Cause>>,
@@ -35,9 +39,16 @@ impl<'a> Context<'a> {
     /// Over one set of facts and one policy.
     #[must_use]
     pub fn new(evidence: &'a Evidence, loaded: &'a LoadedPolicy) -> Self {
+        Self::with_memo(evidence, loaded, Memo::default())
+    }
+
+    /// Over one set of facts and one policy, with what earlier judgements by this policy have read.
+    #[must_use]
+    pub fn with_memo(evidence: &'a Evidence, loaded: &'a LoadedPolicy, memo: Memo) -> Self {
         Self {
             evidence,
             loaded,
+            memo,
             recognition: OnceCell::new(),
             codeowners: OnceCell::new(),
             template: OnceCell::new(),
@@ -143,7 +154,7 @@ impl<'a> Context<'a> {
     /// What could not be read.
     pub fn points(&self) -> Result<&Points, &Cause> {
         self.points
-            .get_or_init(|| points::compute(self.evidence, self.policy()))
+            .get_or_init(|| points::compute(self.evidence, self.policy(), &self.memo))
             .as_ref()
     }
 
@@ -157,7 +168,7 @@ impl<'a> Context<'a> {
 
     fn shared_affected(&self) -> Result<&Arc<Affected>, &Cause> {
         self.affected
-            .get_or_init(|| affected::compute(self.evidence, self.policy()).map(Arc::new))
+            .get_or_init(|| affected::compute(self.evidence, self.policy(), &self.memo).map(Arc::new))
             .as_ref()
     }
 
@@ -174,6 +185,23 @@ impl<'a> Context<'a> {
                 Launches::new(self.evidence, policy, rules, affected)
             })
             .as_ref()
+    }
+
+    /// Master configs and runners of a commit.
+    ///
+    /// # Errors
+    /// What could not be read.
+    pub fn configs_at(&self, commit: &CommitSha) -> Result<Arc<Configs>, Cause> {
+        self.memo.configs(self.evidence, self.policy(), commit)
+    }
+
+    /// The changelog of a commit, read; its text is given.
+    pub fn history(&self, commit: &CommitSha, text: &str, rules: &ChangelogRules) -> Arc<History> {
+        let tree = self.evidence.trees.get(commit).and_then(Observed::present);
+        match tree.and_then(|tree| tree.entries.get(&self.policy().layout.changelog)) {
+            Some(entry) => self.memo.history(&entry.id, text, rules),
+            None => Arc::new(History::read(text.as_bytes(), rules)),
+        }
     }
 
     /// A section that only some checks need.

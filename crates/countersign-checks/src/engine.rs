@@ -8,14 +8,31 @@ use countersign_policy::{CheckEntry, LoadedPolicy};
 use crate::checks as registry;
 use crate::context::Context;
 use crate::lift;
+use crate::memo::Memo;
 
 /// The version of the program that judged, as stored with a verdict.
 pub const ENGINE_VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// What [`evaluate_watched`] tells while it works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A check begins.
+    Begins(&'static str),
+    /// It has said what it has to say. Facts that it was the first to ask for are part of its time.
+    Ended(&'static str),
+}
+
 /// Judges. Same evidence and policy, same verdict, to the byte.
 #[must_use]
 pub fn evaluate(evidence: &Evidence, policy: &LoadedPolicy) -> Verdict {
-    let cx = Context::new(evidence, policy);
+    evaluate_watched(evidence, policy, Memo::default(), &mut |_| {})
+}
+
+/// Judges, with what earlier judgements by the same policy have read, and says which check it is at: for whoever measures.
+/// Neither changes the verdict.
+#[must_use]
+pub fn evaluate_watched(evidence: &Evidence, policy: &LoadedPolicy, memo: Memo, watch: &mut dyn FnMut(Step)) -> Verdict {
+    let cx = Context::with_memo(evidence, policy, memo);
     let mut rows = Vec::new();
     let mut not_run = Vec::new();
     for entry in &policy.policy.checks {
@@ -24,7 +41,12 @@ pub fn evaluate(evidence: &Evidence, policy: &LoadedPolicy) -> Verdict {
             let missing: Vec<&str> = entry.slugs().filter(|slug| registry::find(slug).is_none()).collect();
             not_run.push(format!("{} ({})", entry.number, missing.join(", ")));
         }
-        let reports: Vec<(&str, CheckReport)> = known.iter().map(|check| (check.slug(), check.run(&cx))).collect();
+        let mut reports: Vec<(&str, CheckReport)> = Vec::new();
+        for check in known {
+            watch(Step::Begins(check.slug()));
+            reports.push((check.slug(), check.run(&cx)));
+            watch(Step::Ended(check.slug()));
+        }
         if let Some(report) = join(reports) {
             rows.push(lift::apply(&cx, entry, row(entry, report)));
         }

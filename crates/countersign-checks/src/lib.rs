@@ -11,6 +11,7 @@ pub mod docs;
 mod engine;
 pub mod facts;
 mod lift;
+pub mod memo;
 mod record;
 #[cfg(feature = "sketch")]
 pub mod sketch;
@@ -18,6 +19,7 @@ mod validate;
 
 pub use check::{Check, TypedCheck};
 pub use context::Context;
-pub use engine::{ENGINE_VERSION, evaluate, reuse_usable};
+pub use engine::{ENGINE_VERSION, Step, evaluate, evaluate_watched, reuse_usable};
+pub use memo::Memo;
 pub use record::{RecordError, Stored, record, restore};
 pub use validate::{PolicyNote, schema, validate};

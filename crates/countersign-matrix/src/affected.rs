@@ -1,7 +1,7 @@
 //! Which entries a change touches, and how: by their own text, through the files they run, or because a changelog item
 //! names them. Values are compared as parsed: comments, order and style never count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use countersign_yaml::{Node, Value};
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::files::Files;
 use crate::read::{Configs, Hardware};
-use crate::resolve::{FileRole, resolve_all};
+use crate::resolve::{FileRole, Resolution, UsedFile, resolve_all};
 use crate::rules::{Layout, MatrixRules};
 use crate::select::SelectedEntry;
 
@@ -32,6 +32,11 @@ pub enum Reason {
     File {
         /// As what.
         role: FileRole,
+        /// Which.
+        path: String,
+    },
+    /// The change deletes its script, and no other takes its place: nothing can start it any more.
+    ScriptGone {
         /// Which.
         path: String,
     },
@@ -103,18 +108,29 @@ pub fn affected(
         }
     }
     if !changed.is_empty() {
+        let resolved = |revision: Revision<'_>| resolve_all(revision.configs, revision.files, layout, rules);
+        let (before, after) = (resolved(base), resolved(head));
+        let later: BTreeMap<&str, &Resolution> = keys(head.configs).zip(&after).collect();
+        let dead: BTreeSet<&str> = keys(base.configs)
+            .zip(&before)
+            .filter(|(key, then)| later.get(key).is_some_and(|now| nothing_instead(then, now)))
+            .map(|(key, _)| key)
+            .collect();
         // A script that the change deletes is found from the base, one that it adds from the head.
-        for revision in [base, head] {
-            let resolutions = resolve_all(revision.configs, revision.files, layout, rules);
+        for (revision, resolutions) in [(base, &before), (head, &after)] {
             for (entry, resolution) in revision.configs.masters.entries.iter().zip(resolutions) {
                 for path in changed {
-                    if let Some(role) = resolution.uses(path) {
-                        let reason = Reason::File {
-                            role,
-                            path: path.clone(),
-                        };
-                        reasons.entry(entry.head.key.clone()).or_default().push(reason);
-                    }
+                    let Some(role) = resolution.uses(path) else {
+                        continue;
+                    };
+                    let gone = role == FileRole::Script && dead.contains(&*entry.head.key) && !head.files.exists(path);
+                    let path = path.clone();
+                    let reason = if gone {
+                        Reason::ScriptGone { path }
+                    } else {
+                        Reason::File { role, path }
+                    };
+                    reasons.entry(entry.head.key.clone()).or_default().push(reason);
                 }
             }
         }
@@ -133,6 +149,23 @@ pub fn affected(
             AffectedEntry { key, reasons }
         })
         .collect()
+}
+
+fn keys(configs: &Configs) -> impl Iterator<Item = &str> {
+    configs.masters.entries.iter().map(|entry| &*entry.head.key)
+}
+
+/// Whether no script came in for one that was deleted: one more is missing, and none is there that was not before.
+fn nothing_instead(before: &Resolution, after: &Resolution) -> bool {
+    let there = |found: &Resolution| -> BTreeSet<UsedFile> {
+        let scripts = found.scripts.iter().filter(|script| script.exists);
+        scripts.cloned().collect()
+    };
+    after
+        .scripts
+        .iter()
+        .any(|script| !script.exists && !before.scripts.contains(script))
+        && there(after).is_subset(&there(before))
 }
 
 /// The fields of an entry that differ; scenarios are told apart.

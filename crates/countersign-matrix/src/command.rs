@@ -139,6 +139,7 @@ fn affected_text(entries: &[AffectedEntry]) -> String {
                 Reason::Changed { fields } => format!("changed: {}", fields.join(", ")),
                 Reason::Hardware => "facts about its machines changed".to_owned(),
                 Reason::File { role, path } => format!("{} {path}", role.name()),
+                Reason::ScriptGone { path } => format!("its script {path} is gone"),
                 Reason::Changelog { line } => format!("selected on line {line} of the changelog"),
             })
             .collect();

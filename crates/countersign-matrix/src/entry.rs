@@ -27,6 +27,14 @@ pub struct Problem {
     pub remedy: String,
 }
 
+impl Problem {
+    /// Whether it is the same thing in another revision; lines may have moved.
+    #[must_use]
+    pub fn same_as(&self, other: &Self) -> bool {
+        (&self.file, &self.entry, &self.path, &self.message) == (&other.file, &other.entry, &other.path, &other.message)
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file)?;

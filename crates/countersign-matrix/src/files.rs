@@ -36,6 +36,13 @@ impl MapFiles {
         self.files.insert(path.to_owned(), text.into());
         self
     }
+
+    /// Takes out every file whose path begins with a prefix.
+    #[must_use]
+    pub fn without(mut self, prefix: &str) -> Self {
+        self.files.retain(|path, _| !path.starts_with(prefix));
+        self
+    }
 }
 
 impl Files for MapFiles {

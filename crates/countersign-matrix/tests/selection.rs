@@ -452,6 +452,56 @@ fn a_change_affects_entries_by_text_by_files_and_by_the_changelog() {
 }
 
 #[test]
+fn a_script_that_is_deleted_counts_as_a_change_only_where_another_takes_its_place() {
+    let policy = policy();
+    let old_files = repository(FIRST, SECOND);
+    let configs = Configs::read(&old_files, &policy.layout, &policy.matrix);
+    let folder = "benchmarks/single_node/fixed_seq_len/";
+    let run = |before: &[&str], after: &[&str]| {
+        let files = |names: &[&str]| {
+            let bare = repository(FIRST, SECOND).without(folder);
+            names
+                .iter()
+                .fold(bare, |files, name| files.with(&format!("{folder}{name}"), "serve\n"))
+        };
+        let changed: Vec<String> = before
+            .iter()
+            .filter(|name| !after.contains(name))
+            .map(|name| format!("{folder}{name}"))
+            .collect();
+        let (before, after) = (files(before), files(after));
+        let base = Revision {
+            configs: &configs,
+            files: &before,
+        };
+        let head = Revision {
+            configs: &configs,
+            files: &after,
+        };
+        let found = affected(base, head, &changed, &[], &policy.layout, &policy.matrix);
+        found.into_iter().flat_map(|entry| entry.reasons).collect::<Vec<_>>()
+    };
+    let (named, plain, draft) = ("alpha_fp8_b200_vllm.sh", "alpha_fp8_b200.sh", "alpha_fp8_b200_mtp.sh");
+    let gone = |name: &str| {
+        vec![Reason::ScriptGone {
+            path: format!("{folder}{name}"),
+        }]
+    };
+    let changed = |name: &str| {
+        vec![Reason::File {
+            role: FileRole::Script,
+            path: format!("{folder}{name}"),
+        }]
+    };
+    // One name after the other is looked for: the plain one is found only where the other is missing.
+    assert_eq!(run(&[named, draft], &[draft]), gone(named));
+    assert_eq!(run(&[plain, draft], &[draft]), gone(plain));
+    assert_eq!(run(&[named, plain, draft], &[plain, draft]), changed(named));
+    assert_eq!(run(&[named, draft], &[named]), gone(draft));
+    assert_eq!(run(&[named, plain], &[named]), vec![]);
+}
+
+#[test]
 fn the_command_answers_in_every_form_and_refuses_in_the_same_form() {
     let policy = policy();
     let changelog = |files: MapFiles, text: &str| files.with(FILE, text);

@@ -28,7 +28,7 @@ use countersign_core::evidence::ChangedFile;
 use countersign_core::outcome::{CheckReport, Finding, Findings, Location, Outcome, OutcomeKind};
 use countersign_core::text::code;
 use countersign_core::{Cause, CauseKind, Observed, text};
-use countersign_records::changelog::{ChangelogRules, Checked, Links, Side, check};
+use countersign_records::changelog::{ChangelogRules, Checked, Links, Side};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -87,7 +87,11 @@ impl TypedCheck for Changelog {
             Observed::Unavailable(cause) => return CheckReport::unavailable(&cause),
         };
         let number = cx.evidence.pull_request.number.0;
-        let checked = check(base.as_bytes(), head.as_bytes(), Links::PullRequest(number), rules);
+        let Some(merge_base) = cx.evidence.merge_base.present() else {
+            return CheckReport::not_applicable(text![code(path), " is new"]);
+        };
+        let history = cx.history(merge_base, &base, rules);
+        let checked = history.check(head.as_bytes(), Links::PullRequest(number), rules);
         let mut report = judge(cx, rules, &checked, &base, &head);
         if let Ok(Points::Refused(problems)) = cx.points()
             && let Some(problem) = problems.first()
@@ -175,7 +179,8 @@ fn suggestion(cx: &Context<'_>, rules: &ChangelogRules, checked: &Checked, base:
         _ => return None,
     };
     let number = cx.evidence.pull_request.number.0;
-    let found = check(tip.as_bytes(), head.as_bytes(), Links::PullRequest(number), rules);
+    let history = cx.history(&cx.evidence.trusted_sha, &tip, rules);
+    let found = history.check(head.as_bytes(), Links::PullRequest(number), rules);
     found.suggestion.map(|found| found.append)
 }
 

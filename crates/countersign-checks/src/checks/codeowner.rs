@@ -58,6 +58,7 @@ enum Standing {
 impl TypedCheck for CodeOwner {
     type Params = Params;
     const SLUG: &'static str = "codeowner";
+    const NEEDS_CONVERSATION: bool = true;
     const OUTCOMES: &'static [OutcomeKind] = &[OutcomeKind::Pass, OutcomeKind::Fail, OutcomeKind::NeedsConfirmation, OutcomeKind::Unavailable];
 
     fn run(cx: &Context<'_>, params: &Params) -> CheckReport {

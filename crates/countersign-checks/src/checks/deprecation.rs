@@ -19,7 +19,8 @@
 //! The models file contradicts itself about one, says something that cannot be interpreted, or does not speak of it.
 //!
 //! ## Does not apply when
-//! Nothing is touched that runs; removed entries do not count. Entries that are touched only through launchers, libraries
+//! Nothing is touched that runs; removed entries do not count, nor do entries whose script is deleted without another to take
+//! its place: nothing can start them. Entries that are touched only through launchers, libraries
 //! or hardware facts which they share with others are treated as the parameter `shared` says.
 //!
 //! ## How to fix

@@ -38,7 +38,6 @@ use serde::Deserialize;
 use crate::check::TypedCheck;
 use crate::context::Context;
 use crate::facts::affected::Affected;
-use crate::facts::points::configs_at;
 
 pub(crate) struct EngineFirst;
 
@@ -86,7 +85,7 @@ impl TypedCheck for EngineFirst {
                 text!["every added entry runs an open engine: "].and(Text::list(added.iter().map(|entry| &entry.head.key), 4))
             });
         }
-        let trusted = match configs_at(cx.evidence, cx.policy(), &cx.evidence.trusted_sha) {
+        let trusted = match cx.configs_at(&cx.evidence.trusted_sha) {
             Ok(trusted) => trusted,
             Err(cause) => return CheckReport::unavailable(&cause),
         };

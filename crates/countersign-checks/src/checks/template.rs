@@ -45,6 +45,7 @@ pub(crate) struct Params {
 impl TypedCheck for Template {
     type Params = Params;
     const SLUG: &'static str = "template";
+    const NEEDS_CONVERSATION: bool = true;
     const OUTCOMES: &'static [OutcomeKind] = &[OutcomeKind::Pass, OutcomeKind::Fail, OutcomeKind::Unavailable];
 
     fn run(cx: &Context<'_>, params: &Params) -> CheckReport {

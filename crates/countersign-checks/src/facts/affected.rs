@@ -15,6 +15,7 @@ use countersign_policy::Policy;
 
 use super::marked;
 use super::tree::TreeFiles;
+use crate::memo::Memo;
 
 /// What the changelog adds.
 #[derive(Debug)]
@@ -31,9 +32,9 @@ pub enum Items {
 #[derive(Debug)]
 pub struct Affected {
     /// Configs at the merge base.
-    pub base: Configs,
+    pub base: Arc<Configs>,
     /// Configs at head.
-    pub head: Configs,
+    pub head: Arc<Configs>,
     /// Every touched entry, by key.
     pub entries: Vec<AffectedEntry>,
     /// New changelog items.
@@ -47,7 +48,7 @@ pub struct Affected {
 /// What of an entry is touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Touch {
-    /// Nothing that runs at head: the entry, or what differs in it, is gone.
+    /// Nothing that runs at head: the entry, its script, or what differs in it, is gone.
     Nothing,
     /// Only files and facts that it shares with other entries: launchers, libraries, hardware facts.
     Shared,
@@ -106,7 +107,7 @@ impl Affected {
         let mut shared = false;
         for reason in &affected.reasons {
             let these = match reason {
-                Reason::Removed => continue,
+                Reason::Removed | Reason::ScriptGone { .. } => continue,
                 Reason::Hardware
                 | Reason::File {
                     role: FileRole::Launcher | FileRole::Support,
@@ -193,7 +194,7 @@ fn of_fields(fields: &[String]) -> Scenarios {
 ///
 /// # Errors
 /// What could not be read.
-pub fn compute(evidence: &Evidence, policy: &Policy) -> Result<Affected, Cause> {
+pub fn compute(evidence: &Evidence, policy: &Policy, memo: &Memo) -> Result<Affected, Cause> {
     let unknown = |what: &str| Cause::new(CauseKind::NotRecorded, what, "it was not gathered");
     let files = evidence
         .changed_files
@@ -214,12 +215,8 @@ pub fn compute(evidence: &Evidence, policy: &Policy) -> Result<Affected, Cause> 
         .iter()
         .chain([&layout.runners])
         .all(|path| base_files.id(path) == head_files.id(path));
-    let base = Configs::read(&base_files, layout, rules);
-    let head = if same {
-        base.clone()
-    } else {
-        Configs::read(&head_files, layout, rules)
-    };
+    let base = memo.configs(evidence, policy, base_sha)?;
+    let head = memo.configs(evidence, policy, &evidence.pull_request.head_sha)?;
     let items = items(evidence, policy, &changed)?;
     let selected = match &items {
         Items::Added(items) => selected(items, &head),
@@ -243,20 +240,12 @@ pub fn compute(evidence: &Evidence, policy: &Policy) -> Result<Affected, Cause> 
     if let Some(cause) = base_files.unread().or_else(|| head_files.unread()) {
         return Err(cause);
     }
-    // A problem that stood there before is not this pull request's; lines may have moved.
-    let name = |problem: &Problem| {
-        (
-            problem.file.clone(),
-            problem.entry.clone(),
-            problem.path.clone(),
-            problem.message.clone(),
-        )
-    };
-    let known: BTreeSet<_> = base.problems().iter().map(name).collect();
+    // A problem that stood there before is not this pull request's.
+    let known = base.problems();
     let (old, broken): (Vec<Problem>, Vec<Problem>) = head
         .problems()
         .into_iter()
-        .partition(|problem| known.contains(&name(problem)));
+        .partition(|problem| known.iter().any(|old| old.same_as(problem)));
     Ok(Affected {
         base,
         head,

@@ -1,13 +1,14 @@
 //! The points of a pull request: what its new changelog items select at head (domain guide, section 4.1).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use countersign_core::evidence::ChangeStatus;
-use countersign_core::{Cause, CommitSha, Evidence, Observed};
+use countersign_core::{Cause, CauseKind, Evidence, Observed};
 use countersign_matrix::{Configs, Problem, Row, SelectOptions, Selection, added_items, job_name, lane, select};
 use countersign_policy::Policy;
 
-use super::tree::TreeFiles;
+use crate::memo::Memo;
 
 /// What a pull request would benchmark.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub struct Selected {
     /// Rows and entries.
     pub selection: Selection,
     /// Configs at head.
-    pub configs: Configs,
+    pub configs: Arc<Configs>,
 }
 
 /// Expected jobs of one lane: name → how many.
@@ -36,13 +37,13 @@ pub type Jobs = BTreeMap<String, usize>;
 ///
 /// # Errors
 /// What could not be read.
-pub fn compute(evidence: &Evidence, policy: &Policy) -> Result<Points, Cause> {
+pub fn compute(evidence: &Evidence, policy: &Policy, memo: &Memo) -> Result<Points, Cause> {
     let changelog = &policy.layout.changelog;
     let files = match &evidence.changed_files {
         Observed::Present(files) => files,
         Observed::Absent => {
             return Err(Cause::new(
-                countersign_core::CauseKind::NotRecorded,
+                CauseKind::NotRecorded,
                 "changed files",
                 "they were not gathered",
             ));
@@ -69,10 +70,10 @@ pub fn compute(evidence: &Evidence, policy: &Policy) -> Result<Points, Cause> {
         Ok(items) => items,
         Err(problems) => return Ok(Points::Refused(problems)),
     };
-    let configs = configs_at(evidence, policy, &evidence.pull_request.head_sha)?;
+    let configs = memo.configs(evidence, policy, &evidence.pull_request.head_sha)?;
     let base = if items.iter().any(|item| item.append_only) {
         match &evidence.merge_base {
-            Observed::Present(sha) => Some(configs_at(evidence, policy, sha)?),
+            Observed::Present(sha) => Some(memo.configs(evidence, policy, sha)?),
             Observed::Absent => None,
             Observed::Unavailable(cause) => return Err(cause.clone()),
         }
@@ -84,20 +85,30 @@ pub fn compute(evidence: &Evidence, policy: &Policy) -> Result<Points, Cause> {
         all_evals: false,
         evals_only: false,
     };
-    match select(changelog, &items, &configs, base.as_ref(), &policy.matrix, options) {
+    match select(changelog, &items, &configs, base.as_deref(), &policy.matrix, options) {
         Ok(selection) => Ok(Points::Selected(Box::new(Selected { selection, configs }))),
-        Err(problems) => Ok(Points::Refused(problems)),
+        Err(problems) => {
+            if let Observed::Present(base) = &evidence.merge_base {
+                not_known(&problems, &*memo.configs(evidence, policy, base)?)?;
+            }
+            Ok(Points::Refused(problems))
+        }
     }
 }
 
-/// Master configs and runners of a commit.
-///
-/// # Errors
-/// What could not be read.
-pub fn configs_at(evidence: &Evidence, policy: &Policy, commit: &CommitSha) -> Result<Configs, Cause> {
-    let files = TreeFiles::new(evidence, commit)?;
-    let configs = Configs::read(&files, &policy.layout, &policy.matrix);
-    files.unread().map_or(Ok(configs), Err)
+/// Where the configs could not be read before either, it is the policy that does not know their form, or a mistake of the
+/// target branch: what CI would say of this pull request cannot be told, and is no fault of it.
+fn not_known(problems: &[Problem], base: &Configs) -> Result<(), Cause> {
+    let before = base.problems();
+    let same = |problem: &&Problem| before.iter().any(|old| old.same_as(problem));
+    match problems.iter().find(same) {
+        None => Ok(()),
+        Some(problem) => Err(Cause::new(
+            CauseKind::Malformed,
+            problem.file.to_string(),
+            format!("a part of it could not be read before this pull request either: {problem}"),
+        )),
+    }
 }
 
 /// Expected jobs by lane. A row that no lane takes never runs and is not expected.

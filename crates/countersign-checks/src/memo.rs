@@ -1,0 +1,86 @@
+//! What follows from the contents of files alone, kept: within one judgement, which asks for the same configs several times, and
+//! between judgements of one policy, of which many share a merge base. Forgetting changes nothing but the time it takes.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use countersign_core::{BlobId, Cause, CommitSha, Evidence};
+use countersign_matrix::Configs;
+use countersign_policy::Policy;
+use countersign_records::changelog::{ChangelogRules, History};
+
+use crate::facts::tree::TreeFiles;
+
+/// How many revisions' configs are kept. One judgement needs three: trusted, merge base and head.
+const KEPT: usize = 6;
+
+/// Ids of the files that configs are read from, in the order of the layout; `None` for a file that is not there.
+type Key = Vec<Option<String>>;
+
+/// See the module. All copies share what they know. It belongs to one policy: another has other rules of reading.
+#[derive(Clone, Default)]
+pub struct Memo(Arc<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    configs: Mutex<Vec<(Key, Arc<Configs>)>>,
+    histories: Mutex<Vec<(BlobId, Arc<History>)>>,
+}
+
+/// The one with a key, which moves to the front.
+fn find<K: PartialEq, V: Clone>(kept: &Mutex<Vec<(K, V)>>, key: &K) -> Option<V> {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = kept.iter().position(|(known, _)| known == key)?;
+    kept.get_mut(..=at)?.rotate_right(1);
+    kept.first().map(|(_, value)| value.clone())
+}
+
+/// Puts one to the front; the one that was asked for longest ago goes.
+fn keep<K, V>(kept: &Mutex<Vec<(K, V)>>, key: K, value: V) {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.truncate(KEPT - 1);
+    kept.insert(0, (key, value));
+}
+
+impl fmt::Debug for Memo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Memo")
+    }
+}
+
+impl Memo {
+    /// Master configs and runners of a commit.
+    ///
+    /// # Errors
+    /// What could not be read; that is not kept.
+    pub fn configs(&self, evidence: &Evidence, policy: &Policy, commit: &CommitSha) -> Result<Arc<Configs>, Cause> {
+        let files = TreeFiles::new(evidence, commit)?;
+        let layout = &policy.layout;
+        let paths = layout.masters.iter().chain([&layout.runners]);
+        // What the listing does not cover is not known to be missing: reading it gives the cause.
+        let covered = evidence.trees.get(commit).and_then(|tree| tree.present());
+        let covered = covered.is_some_and(|tree| layout.masters.iter().chain([&layout.runners]).all(|path| tree.covers(path)));
+        let key: Key = paths.map(|path| files.id(path).map(str::to_owned)).collect();
+        if covered && let Some(known) = find(&self.0.configs, &key) {
+            return Ok(known);
+        }
+        let configs = Arc::new(Configs::read(&files, layout, &policy.matrix));
+        if let Some(cause) = files.unread() {
+            return Err(cause);
+        }
+        // Which files exist beside these is asked of the tree when entries are resolved, not here.
+        if covered {
+            keep(&self.0.configs, key, configs.clone());
+        }
+        Ok(configs)
+    }
+
+    /// The changelog as it was, read; its id must be that of the text.
+    pub fn history(&self, id: &BlobId, text: &str, rules: &ChangelogRules) -> Arc<History> {
+        find(&self.0.histories, id).unwrap_or_else(|| {
+            let history = Arc::new(History::read(text.as_bytes(), rules));
+            keep(&self.0.histories, id.clone(), history.clone());
+            history
+        })
+    }
+}
