@@ -49,7 +49,11 @@ impl Change {
             (Some(is), Some(Level::Advisory)) => format!("{} (advisory)", is.word()),
             (Some(is), _) => is.word().to_owned(),
         };
-        format!("{} → {}", word(self.from, self.from_level), word(self.to, self.to_level))
+        format!(
+            "{} → {}",
+            word(self.from, self.from_level),
+            word(self.to, self.to_level)
+        )
     }
 }
 
@@ -77,9 +81,7 @@ pub fn compare(before: &[PullResult], after: &[PullResult]) -> Vec<Change> {
         let mut changes: Vec<Change> = slugs
             .into_iter()
             .filter(|(_, (from, to))| match (from, to) {
-                (Some(from), Some(to)) => {
-                    from.is != to.is || (from.level != to.level && bites(to.is))
-                }
+                (Some(from), Some(to)) => from.is != to.is || (from.level != to.level && bites(to.is)),
                 (Some(row), None) | (None, Some(row)) => bites(row.is),
                 (None, None) => false,
             })

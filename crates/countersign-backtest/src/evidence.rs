@@ -46,10 +46,16 @@ pub(crate) fn of_head(
     let base = graph
         .merge_base(place, &head.sha)
         .ok_or("the head has no commit in common with the target branch")?;
-    let tree_of = |sha: &str| graph.tree(sha).ok_or_else(|| format!("the clone lacks the commit {sha}"));
+    let tree_of = |sha: &str| {
+        graph
+            .tree(sha)
+            .ok_or_else(|| format!("the clone lacks the commit {sha}"))
+    };
     let parse = |sha: &str| sha.parse::<CommitSha>().map_err(|error| error.to_string());
     let (head_tree, base_tree) = (tree_of(&head.sha)?, tree_of(base)?);
-    let changed = source.changes(base_tree, head_tree).map_err(|error| error.to_string())?;
+    let changed = source
+        .changes(base_tree, head_tree)
+        .map_err(|error| error.to_string())?;
     // One listing serves a commit in each of its roles, so each covers what is trusted and what is judged.
     let mut covers = policy.evidence.judged.clone();
     covers.extend(policy.evidence.trusted.iter().cloned());
@@ -58,7 +64,9 @@ pub(crate) fn of_head(
     let mut trees = BTreeMap::new();
     for sha in [trusted, base, &head.sha] {
         let commit = parse(sha)?;
-        let entries = source.listing(tree_of(sha)?, &covers).map_err(|error| error.to_string())?;
+        let entries = source
+            .listing(tree_of(sha)?, &covers)
+            .map_err(|error| error.to_string())?;
         let tree = Tree {
             commit: commit.clone(),
             covers: covers.clone(),

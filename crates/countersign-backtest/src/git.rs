@@ -33,7 +33,12 @@ impl Git {
         command
             .arg("-C")
             .arg(&self.folder)
-            .args(["-c", "core.fsmonitor=false", "--no-optional-locks", "--no-replace-objects"])
+            .args([
+                "-c",
+                "core.fsmonitor=false",
+                "--no-optional-locks",
+                "--no-replace-objects",
+            ])
             .env("GIT_TERMINAL_PROMPT", "0");
         command
     }

@@ -22,12 +22,27 @@ pub(crate) struct Head {
     pub(crate) trusted: Option<usize>,
 }
 
+impl Head {
+    /// One of which the clone knows nothing.
+    pub(crate) fn unknown(number: u64) -> Self {
+        Self {
+            number,
+            sha: String::new(),
+            time: 0,
+            title: String::new(),
+            merged: false,
+            trusted: None,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Node {
     sha: String,
     time: i64,
     tree: String,
     parents: Vec<u32>,
+    subject: String,
     /// The oldest commit of the target branch that has this one in its history.
     reached: Option<u32>,
 }
@@ -39,7 +54,6 @@ pub(crate) struct Graph {
     index: HashMap<String, u32>,
     /// The target branch by first parents, oldest first.
     main: Vec<u32>,
-    titles: BTreeMap<u32, String>,
 }
 
 const HEADS: &str = "refs/pull/*/head";
@@ -51,13 +65,15 @@ impl Graph {
             nodes: Vec::new(),
             index: HashMap::new(),
             main: Vec::new(),
-            titles: BTreeMap::new(),
         };
-        // Nothing but ids and numbers, so that no text of a commit can pass for another field.
-        let listing = git.output(&["log", "--format=%H %ct %T %P", "HEAD", &format!("--glob={HEADS}")])?;
+        // The subject comes last, after a zero, so that no text of a commit can pass for another field.
+        let listing = git.output(&["log", "--format=%H %ct %T %P%x00%s", "HEAD", &format!("--glob={HEADS}")])?;
         let mut parents: Vec<Vec<&str>> = Vec::new();
         for line in listing.lines() {
-            let mut words = line.split(' ').filter(|word| !word.is_empty());
+            let Some((fields, subject)) = line.split_once('\0') else {
+                continue;
+            };
+            let mut words = fields.split(' ').filter(|word| !word.is_empty());
             let (Some(sha), Some(time), Some(tree)) = (words.next(), words.next(), words.next()) else {
                 continue;
             };
@@ -68,21 +84,23 @@ impl Graph {
                 time: time.parse().unwrap_or_default(),
                 tree: tree.to_owned(),
                 parents: Vec::new(),
+                subject: subject.to_owned(),
                 reached: None,
             });
             parents.push(words.collect());
         }
         // A shallow clone has commits without their parents.
         for (node, names) in graph.nodes.iter_mut().zip(&parents) {
-            node.parents = names.iter().filter_map(|name| graph.index.get(*name).copied()).collect();
+            node.parents = names
+                .iter()
+                .filter_map(|name| graph.index.get(*name).copied())
+                .collect();
         }
-        let listing = git.output(&["log", "--first-parent", "--format=%H %s", "HEAD"])?;
-        for line in listing.lines() {
-            let (sha, title) = line.split_once(' ').unwrap_or((line, ""));
-            if let Some(at) = graph.index.get(sha) {
-                graph.main.push(*at);
-                graph.titles.insert(*at, title.to_owned());
-            }
+        let tip = git.output(&["rev-parse", "--verify", "HEAD^{commit}"])?;
+        let mut at = graph.index.get(tip.trim()).copied();
+        while let Some(commit) = at {
+            graph.main.push(commit);
+            at = graph.nodes[commit as usize].parents.first().copied();
         }
         graph.main.reverse();
         if graph.main.is_empty() {
@@ -111,32 +129,32 @@ impl Graph {
     pub(crate) fn heads(&self, git: &Git) -> Result<Vec<Head>, BacktestError> {
         let mut merged: BTreeMap<u64, (usize, String)> = BTreeMap::new();
         for (place, at) in self.main.iter().enumerate() {
-            let title = self.titles.get(at).map(String::as_str).unwrap_or_default();
-            if let Some((number, title)) = merged_by(title) {
+            if let Some((number, title)) = merged_by(&self.nodes[*at as usize].subject) {
                 merged.insert(number, (place, title));
             }
         }
-        let format = "--format=%(refname) %(objectname) %(contents:subject)";
-        let listing = git.output(&["for-each-ref", format, HEADS])?;
+        let listing = git.output(&["for-each-ref", "--format=%(refname) %(objectname)", HEADS])?;
         let mut heads = Vec::new();
         for line in listing.lines() {
-            let mut words = line.splitn(3, ' ');
-            let (Some(name), Some(sha)) = (words.next(), words.next()) else {
+            let Some((name, sha)) = line.split_once(' ') else {
                 continue;
             };
-            let number = name.strip_prefix("refs/pull/").and_then(|rest| rest.strip_suffix("/head"));
+            let number = name
+                .strip_prefix("refs/pull/")
+                .and_then(|rest| rest.strip_suffix("/head"));
             let Some(number) = number.and_then(|number| number.parse().ok()) else {
                 continue;
             };
             let Some(node) = self.node(sha) else { continue };
+            let trusted = self.tip_at(node.time);
             let by = merged.get(&number);
             heads.push(Head {
                 number,
                 sha: sha.to_owned(),
                 time: node.time,
-                title: by.map_or_else(|| words.next().unwrap_or_default().to_owned(), |(_, title)| title.clone()),
+                title: by.map_or_else(|| self.first_subject(node, trusted), |(_, title)| title.clone()),
                 merged: by.is_some(),
-                trusted: self.tip_at(node.time),
+                trusted,
             });
         }
         if heads.is_empty() {
@@ -161,6 +179,24 @@ impl Graph {
             )));
         }
         Ok(heads)
+    }
+
+    /// What stands over the first commit that a head has and the target branch has not: most often the title.
+    fn first_subject(&self, head: &Node, trusted: Option<usize>) -> String {
+        let own = |node: &Node| {
+            node.reached
+                .is_none_or(|reached| trusted.is_none_or(|place| reached as usize > place))
+        };
+        let mut first = head;
+        while let Some(parent) = first
+            .parents
+            .first()
+            .map(|at| &self.nodes[*at as usize])
+            .filter(|node| own(node))
+        {
+            first = parent;
+        }
+        first.subject.clone()
     }
 
     fn node(&self, sha: &str) -> Option<&Node> {

@@ -112,7 +112,11 @@ fn frame(title: &str, intro: &str, summary: &str, filters: &str, class: &str, ta
 }
 
 fn select(name: &str, label: &str, options: &[(String, String)]) -> String {
-    let mut out = format!("<select name=\"{name}\" aria-label=\"{}\"><option value=\"\">{}</option>", escape(label), escape(label));
+    let mut out = format!(
+        "<select name=\"{name}\" aria-label=\"{}\"><option value=\"\">{}</option>",
+        escape(label),
+        escape(label)
+    );
     for (value, shown) in options {
         let _ = write!(out, "<option value=\"{}\">{}</option>", escape(value), escape(shown));
     }
@@ -120,19 +124,29 @@ fn select(name: &str, label: &str, options: &[(String, String)]) -> String {
     out
 }
 
-const SEARCH: &str = "<input type=\"search\" name=\"text\" placeholder=\"number, title, reason, remedy …\" aria-label=\"text\">";
+const SEARCH: &str =
+    "<input type=\"search\" name=\"text\" placeholder=\"number, title, reason, remedy …\" aria-label=\"text\">";
 
 fn merged_filter() -> String {
-    select("merged", "merged or not", &[("yes".into(), "merged".into()), ("no".into(), "not merged".into())])
+    select(
+        "merged",
+        "merged or not",
+        &[("yes".into(), "merged".into()), ("no".into(), "not merged".into())],
+    )
 }
 
 /// The columns: every check that any result has, in the order of the numbers.
 fn columns(results: &[PullResult]) -> Vec<(u32, String, String)> {
     let mut found: BTreeMap<(u32, String), String> = BTreeMap::new();
     for row in results.iter().flat_map(|result| &result.rows) {
-        found.entry((row.number, row.slug.clone())).or_insert_with(|| row.name.clone());
+        found
+            .entry((row.number, row.slug.clone()))
+            .or_insert_with(|| row.name.clone());
     }
-    found.into_iter().map(|((number, slug), name)| (number, slug, name)).collect()
+    found
+        .into_iter()
+        .map(|((number, slug), name)| (number, slug, name))
+        .collect()
 }
 
 fn counts(results: &[PullResult], columns: &[(u32, String, String)]) -> String {
@@ -142,7 +156,12 @@ fn counts(results: &[PullResult], columns: &[(u32, String, String)]) -> String {
     }
     out.push_str("</tr></thead><tbody>");
     for (column, (number, slug, name)) in columns.iter().enumerate() {
-        let _ = write!(out, "<tr><td>{number}</td><th title=\"{}\">{}</th>", escape(name), escape(slug));
+        let _ = write!(
+            out,
+            "<tr><td>{number}</td><th title=\"{}\">{}</th>",
+            escape(name),
+            escape(slug)
+        );
         for is in Is::ALL {
             let count = results
                 .iter()
@@ -183,16 +202,25 @@ pub fn page(results: &[PullResult], repository: &str, policy: &str) -> String {
     let columns = columns(results);
     let mut strings = Strings::default();
     let mut pulls = Vec::new();
-    let mut table = String::from("<thead><tr><th>#</th><th>pull request</th><th>head of</th><th></th><th>comes to</th>");
+    let mut table =
+        String::from("<thead><tr><th>#</th><th>pull request</th><th>head of</th><th></th><th>comes to</th>");
     for (number, slug, name) in &columns {
-        let _ = write!(table, "<th class=\"c\" title=\"{}: {}\">{number}</th>", escape(slug), escape(name));
+        let _ = write!(
+            table,
+            "<th class=\"c\" title=\"{}\"><span>{number} {}</span></th>",
+            escape(name),
+            escape(slug)
+        );
     }
     table.push_str("</tr></thead>\n<tbody>\n");
     for (at, result) in results.iter().rev().enumerate() {
         let cells: Vec<Option<Is>> = columns
             .iter()
             .map(|(number, slug, _)| {
-                let row = result.rows.iter().find(|row| row.number == *number && row.slug == *slug);
+                let row = result
+                    .rows
+                    .iter()
+                    .find(|row| row.number == *number && row.slug == *slug);
                 row.map(|row| row.is)
             })
             .collect();
@@ -209,7 +237,9 @@ pub fn page(results: &[PullResult], repository: &str, policy: &str) -> String {
             escape(&result.title),
             result.at.format("%Y-%m-%d"),
             if result.merged { "merged" } else { "" },
-            result.decision.map_or(result.standing.word(), countersign_core::Decision::word),
+            result
+                .decision
+                .map_or(result.standing.word(), countersign_core::Decision::word),
         );
         for cell in cells {
             let _ = match cell {
@@ -226,7 +256,10 @@ pub fn page(results: &[PullResult], repository: &str, policy: &str) -> String {
         .enumerate()
         .map(|(at, (number, slug, _))| (at.to_string(), format!("{number} {slug}")))
         .collect();
-    let outcomes: Vec<(String, String)> = Is::ALL.iter().map(|is| (letter(*is).to_string(), is.word().to_owned())).collect();
+    let outcomes: Vec<(String, String)> = Is::ALL
+        .iter()
+        .map(|is| (letter(*is).to_string(), is.word().to_owned()))
+        .collect();
     let standings: Vec<(String, String)> = Standing::ALL
         .iter()
         .map(|standing| (style_of(*standing).to_owned(), standing.word().to_owned()))
@@ -240,7 +273,14 @@ pub fn page(results: &[PullResult], repository: &str, policy: &str) -> String {
     );
     let worlds = results.iter().filter(|result| result.world).count();
     if worlds > 0 {
-        filters.push_str(&select("world", "with or without a world", &[("yes".into(), "with a world".into()), ("no".into(), "clone alone".into())]));
+        filters.push_str(&select(
+            "world",
+            "with or without a world",
+            &[
+                ("yes".into(), "with a world".into()),
+                ("no".into(), "clone alone".into()),
+            ],
+        ));
     }
     let intro = format!(
         "<p>{} pull requests judged by {}, each with the rules of the target branch on its head's day. A row opens with a click. \
@@ -267,7 +307,10 @@ fn pull_data(result: &PullResult, strings: &mut Strings) -> Value {
         json!(["head", format!("{site}/tree/{}", result.head)]),
     ];
     if let (Some(base), Some(trusted)) = (&result.base, &result.trusted) {
-        links.push(json!(["what changed", format!("{site}/compare/{base}...{}", result.head)]));
+        links.push(json!([
+            "what changed",
+            format!("{site}/compare/{base}...{}", result.head)
+        ]));
         links.push(json!(["trusted", format!("{site}/tree/{trusted}")]));
     }
     let rows: Vec<Value> = result
@@ -349,7 +392,12 @@ pub fn comparison_page(changes: &[Change], repository: &str, before: &str, after
             escape(&change.cause),
         );
         if let Some(place) = &change.place {
-            let _ = write!(table, "<div><a href=\"{}\" rel=\"noreferrer\">{}</a></div>", escape(&place.url), escape(&place.name));
+            let _ = write!(
+                table,
+                "<div><a href=\"{}\" rel=\"noreferrer\">{}</a></div>",
+                escape(&place.url),
+                escape(&place.name)
+            );
         }
         if let Some(remedy) = &change.remedy {
             let _ = write!(table, "<div class=\"do\">→ {}</div>", escape(remedy));
@@ -361,7 +409,10 @@ pub fn comparison_page(changes: &[Change], repository: &str, before: &str, after
     }
     table.push_str("</tbody>\n");
     let checks: std::collections::BTreeSet<&str> = changes.iter().map(|change| change.slug.as_str()).collect();
-    let checks: Vec<(String, String)> = checks.into_iter().map(|slug| (slug.to_owned(), slug.to_owned())).collect();
+    let checks: Vec<(String, String)> = checks
+        .into_iter()
+        .map(|slug| (slug.to_owned(), slug.to_owned()))
+        .collect();
     let steps: std::collections::BTreeSet<String> = counts.keys().map(|(_, step)| step.clone()).collect();
     let steps: Vec<(String, String)> = steps.into_iter().map(|step| (step.clone(), step)).collect();
     let pulls: std::collections::BTreeSet<u64> = changes.iter().map(|change| change.number).collect();

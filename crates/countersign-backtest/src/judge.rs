@@ -48,7 +48,9 @@ pub(crate) fn judge(
         Ok(verdict) => result.fill(&verdict, evidence, signed),
         Err(_) => {
             result.standing = Standing::Unjudged;
-            result.problem = Some(format!("the check `{at}` panicked: a mistake in it; report it with this pull request"));
+            result.problem = Some(format!(
+                "the check `{at}` panicked: a mistake in it; report it with this pull request"
+            ));
         }
     }
     for (slug, lap) in laps {

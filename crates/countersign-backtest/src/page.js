@@ -46,8 +46,9 @@ function detail(at) {
   links.append(text(pull.policy));
   cell.append(links);
   if (pull.problem >= 0) cell.append(make("div", "row F", text(pull.problem)));
-  for (const row of pull.rows) {
-    const box = make("div", "row");
+  const gravest = [...pull.rows].sort((one, other) => "FQWPUNJ".indexOf(one.letter) - "FQWPUNJ".indexOf(other.letter));
+  for (const row of gravest) {
+    const box = make("div", "FQW".includes(row.letter) ? "row" : "row calm");
     box.append(make("b", row.letter, row.number + " " + row.slug + " " + row.is + (row.level === "enforce" ? "" : " (" + row.level + ")")));
     box.append(make("span", "why", text(row.why)));
     for (const finding of row.findings) {

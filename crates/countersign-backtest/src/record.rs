@@ -1,9 +1,9 @@
 //! What is kept of a judged pull request: plain words and addresses, one JSON line.
 
 use chrono::{DateTime, Utc};
+use countersign_checks::checks;
 use countersign_core::outcome::Location;
 use countersign_core::{CheckReport, Decision, Evidence, Level, OutcomeKind, Verdict};
-use countersign_checks::checks;
 use serde::{Deserialize, Serialize};
 
 /// What became of a check.
@@ -88,7 +88,13 @@ pub enum Standing {
 
 impl Standing {
     /// Every one, gravest first.
-    pub const ALL: [Self; 5] = [Self::Rejected, Self::Question, Self::Warned, Self::Clear, Self::Unjudged];
+    pub const ALL: [Self; 5] = [
+        Self::Rejected,
+        Self::Question,
+        Self::Warned,
+        Self::Clear,
+        Self::Unjudged,
+    ];
 
     /// As it is shown.
     #[must_use]
@@ -250,7 +256,10 @@ fn place(location: &Location, evidence: &Evidence) -> Place {
     let head = &evidence.pull_request.head_sha;
     Place {
         name: location.to_string(),
-        url: location.url.clone().unwrap_or_else(|| evidence.file_url(head, &location.path, location.line)),
+        url: location
+            .url
+            .clone()
+            .unwrap_or_else(|| evidence.file_url(head, &location.path, location.line)),
     }
 }
 

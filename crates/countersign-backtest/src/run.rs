@@ -47,6 +47,8 @@ pub struct Ask<'a> {
 
 /// What more than a clone is known of pull requests.
 pub trait Worlds: Sync {
+    /// The pull requests of which more is known; a clone need not have their heads.
+    fn numbers(&self) -> Vec<u64>;
     /// A digest of what is known of a pull request, or nothing.
     fn digest(&self, number: u64) -> Option<String>;
     /// Its evidence, and whether there is a sign-off.
@@ -87,8 +89,18 @@ pub fn run(ask: &Ask<'_>, progress: &dyn Progress) -> Result<Outcome, BacktestEr
         (ask.pulls.is_empty() || ask.pulls.contains(&head.number))
             && ask.since.is_none_or(|since| head.time >= since.timestamp())
     });
+    let here: BTreeSet<u64> = heads.iter().map(|head| head.number).collect();
+    let further = ask.worlds.numbers().into_iter().filter(|number| !here.contains(number));
+    heads.extend(
+        further
+            .filter(|number| ask.pulls.is_empty() || ask.pulls.contains(number))
+            .map(Head::unknown),
+    );
+    heads.sort_by_key(|head| head.number);
     if heads.is_empty() {
-        return Err(BacktestError::Nothing("no pull request of the clone was asked for".into()));
+        return Err(BacktestError::Nothing(
+            "no pull request of the clone was asked for".into(),
+        ));
     }
     // By day, so that neighbours share the files of the target branch.
     let mut order: Vec<usize> = (0..heads.len()).collect();
@@ -110,11 +122,23 @@ pub fn run(ask: &Ask<'_>, progress: &dyn Progress) -> Result<Outcome, BacktestEr
         let mut times = Times::default();
         loop {
             let from = next.fetch_add(AT_ONCE, Ordering::Relaxed);
-            let Some(batch) = order.get(from..(from + AT_ONCE).min(order.len())).filter(|batch| !batch.is_empty()) else {
+            let Some(batch) = order
+                .get(from..(from + AT_ONCE).min(order.len()))
+                .filter(|batch| !batch.is_empty())
+            else {
                 break;
             };
             for at in batch {
-                let result = one(&heads[*at], &keys[*at], &graph, &source, ask, &repository, &memo, &mut times);
+                let result = one(
+                    &heads[*at],
+                    &keys[*at],
+                    &graph,
+                    &source,
+                    ask,
+                    &repository,
+                    &memo,
+                    &mut times,
+                );
                 kept.add(&result)?;
                 found.lock().unwrap_or_else(PoisonError::into_inner).push((*at, result));
                 progress.done();
@@ -127,7 +151,10 @@ pub fn run(ask: &Ask<'_>, progress: &dyn Progress) -> Result<Outcome, BacktestEr
         for _ in 0..ask.workers.clamp(1, 64) {
             scope.spawn(|| {
                 if let Err(error) = work() {
-                    fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    fault
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .get_or_insert(error);
                     next.store(usize::MAX / 2, Ordering::Relaxed);
                 }
             });
@@ -189,7 +216,15 @@ fn one(
                     result.title.clone_from(&evidence.pull_request.title);
                 }
             }
-            judge(&mut result, &evidence, signed, policy, memo, processor_time().saturating_sub(start), times);
+            judge(
+                &mut result,
+                &evidence,
+                signed,
+                policy,
+                memo,
+                processor_time().saturating_sub(start),
+                times,
+            );
         }
         Err(why) => result.problem = Some(why),
     }

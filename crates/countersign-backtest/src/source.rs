@@ -102,7 +102,10 @@ impl BlobSource for Source {
 
 /// Whether anything under a folder is covered.
 fn leads(covers: &[String], folder: &str) -> bool {
-    covers.is_empty() || covers.iter().any(|cover| cover.starts_with(folder) || (cover.ends_with('/') && folder.starts_with(cover.as_str())))
+    covers.is_empty()
+        || covers
+            .iter()
+            .any(|cover| cover.starts_with(folder) || (cover.ends_with('/') && folder.starts_with(cover.as_str())))
 }
 
 fn covered(covers: &[String], path: &str) -> bool {
@@ -226,7 +229,10 @@ impl State {
         for (name, (old, new)) in names {
             let path = format!("{at}{name}");
             let folder = |item: Option<&Item>| item.filter(|item| item.is.is_none()).map(|item| item.id.clone());
-            let file = |item: Option<&Item>| item.filter(|item| item.is.is_some()).map(|item| (item.is, item.id.clone()));
+            let file = |item: Option<&Item>| {
+                item.filter(|item| item.is.is_some())
+                    .map(|item| (item.is, item.id.clone()))
+            };
             let (old_file, new_file) = (file(old), file(new));
             match (old_file, new_file) {
                 (None, Some((_, id))) => out.added.push((path.clone(), id)),
@@ -234,7 +240,13 @@ impl State {
                 (Some(old), Some(new)) if old != new => out.modified.push(path.clone()),
                 _ => {}
             }
-            self.differ(folder(old).as_deref(), folder(new).as_deref(), &format!("{path}/"), depth + 1, out)?;
+            self.differ(
+                folder(old).as_deref(),
+                folder(new).as_deref(),
+                &format!("{path}/"),
+                depth + 1,
+                out,
+            )?;
         }
         Ok(())
     }
@@ -262,8 +274,16 @@ impl Changes {
                 None => out.push(change(path, None, ChangeStatus::Added)),
             }
         }
-        out.extend(self.removed.into_iter().map(|(path, _)| change(path, None, ChangeStatus::Removed)));
-        out.extend(self.modified.into_iter().map(|path| change(path, None, ChangeStatus::Modified)));
+        out.extend(
+            self.removed
+                .into_iter()
+                .map(|(path, _)| change(path, None, ChangeStatus::Removed)),
+        );
+        out.extend(
+            self.modified
+                .into_iter()
+                .map(|path| change(path, None, ChangeStatus::Modified)),
+        );
         out.sort_by(|left, right| left.path.cmp(&right.path));
         out
     }
@@ -271,7 +291,9 @@ impl Changes {
 
 /// A tree object: mode, space, name, zero, twenty bytes of id (thirty-two in a repository with SHA-256).
 fn parse_tree(content: &[u8]) -> Option<Vec<Item>> {
-    let hash = [20, 32].into_iter().find(|length| walk_tree(content, *length).is_some())?;
+    let hash = [20, 32]
+        .into_iter()
+        .find(|length| walk_tree(content, *length).is_some())?;
     walk_tree(content, hash)
 }
 

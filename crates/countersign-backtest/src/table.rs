@@ -26,7 +26,11 @@ pub fn counts_text(results: &[PullResult]) -> String {
     }
     out.push('\n');
     for ((number, slug, other), of) in &counts {
-        let (label, whose) = if *other { (String::new(), "open") } else { (number.to_string(), "merged") };
+        let (label, whose) = if *other {
+            (String::new(), "open")
+        } else {
+            (number.to_string(), "merged")
+        };
         let _ = write!(out, "{label:>3} {:<20} {whose:<7}", if *other { "" } else { slug });
         for is in Is::ALL {
             match of.get(&is) {
@@ -51,7 +55,10 @@ pub fn counts_text(results: &[PullResult]) -> String {
     out.push('\n');
     let worlds = results.iter().filter(|result| result.world).count();
     if worlds > 0 {
-        let _ = writeln!(out, "{worlds} of them with a world that tells of sign-off, runs and artifacts.");
+        let _ = writeln!(
+            out,
+            "{worlds} of them with a world that tells of sign-off, runs and artifacts."
+        );
     }
     out
 }
@@ -114,7 +121,12 @@ pub fn pulls_text(results: &[PullResult]) -> String {
 pub fn changes_text(changes: &[Change], before: &str, after: &str) -> String {
     let mut out = String::new();
     let pulls: std::collections::BTreeSet<u64> = changes.iter().map(|change| change.number).collect();
-    let _ = writeln!(out, "{before} → {after}: {} changes in {} pull requests", changes.len(), pulls.len());
+    let _ = writeln!(
+        out,
+        "{before} → {after}: {} changes in {} pull requests",
+        changes.len(),
+        pulls.len()
+    );
     let mut counts: BTreeMap<(&str, String), usize> = BTreeMap::new();
     for change in changes {
         *counts.entry((&change.slug, change.step())).or_default() += 1;

@@ -36,7 +36,8 @@ impl Times {
             "{:<18} {:>7} {:>9} {:>9} {:>9} {:>10}",
             "time of a check", "pulls", "p50 ms", "p99 ms", "max ms", "total s"
         );
-        let mut rows: Vec<(&str, Vec<Duration>)> = self.checks.iter().map(|(slug, times)| (*slug, times.clone())).collect();
+        let mut rows: Vec<(&str, Vec<Duration>)> =
+            self.checks.iter().map(|(slug, times)| (*slug, times.clone())).collect();
         rows.push(("all checks", self.pulls.iter().map(|pull| pull.1).collect()));
         rows.push(("reading the clone", self.pulls.iter().map(|pull| pull.2).collect()));
         for (slug, mut times) in rows {

@@ -13,6 +13,10 @@ use countersign_policy::LoadedPolicy;
 struct Nothing(AtomicUsize);
 
 impl Worlds for Nothing {
+    fn numbers(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
     fn digest(&self, _: u64) -> Option<String> {
         None
     }
@@ -57,7 +61,14 @@ impl Repo {
         let output = Command::new("git")
             .arg("-C")
             .arg(self.path())
-            .args(["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"])
+            .args([
+                "-c",
+                "user.name=a",
+                "-c",
+                "user.email=a@example.org",
+                "-c",
+                "commit.gpgsign=false",
+            ])
             .args(args)
             .env("GIT_AUTHOR_DATE", &date)
             .env("GIT_COMMITTER_DATE", &date)
@@ -65,7 +76,11 @@ impl Repo {
             .env("GIT_CONFIG_SYSTEM", "/dev/null")
             .output()
             .unwrap();
-        assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "git {args:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
@@ -136,7 +151,9 @@ fn ask<'a>(clone: &'a Path, policy: &'a LoadedPolicy, pulls: &'a BTreeSet<u64>, 
 
 fn judged(clone: &Path, policy: &LoadedPolicy) -> Vec<PullResult> {
     let nothing = Nothing(AtomicUsize::new(0));
-    run(&ask(clone, policy, &BTreeSet::new(), &nothing), &nothing).unwrap().results
+    run(&ask(clone, policy, &BTreeSet::new(), &nothing), &nothing)
+        .unwrap()
+        .results
 }
 
 fn row<'r>(result: &'r PullResult, slug: &str) -> &'r countersign_backtest::RowResult {
@@ -148,14 +165,24 @@ fn history() -> Repo {
     let mut repo = Repo::new();
     repo.write("configs/a.yaml", ENTRY);
     repo.write("configs/b.yaml", "{}\n");
-    repo.write("configs/runners.yaml", "labels: { b9: [b9-x_0] }\nhardware: { b9: { available-cpu-dram-mib: 1000, gpus-per-node: 8 } }\n");
+    repo.write(
+        "configs/runners.yaml",
+        "labels: { b9: [b9-x_0] }\nhardware: { b9: { available-cpu-dram-mib: 1000, gpus-per-node: 8 } }\n",
+    );
     repo.write("scripts/m1_fp8_b9_vllm.sh", "vllm serve\n");
     repo.write("notes/one.md", "one\n");
     repo.commit("First");
-    repo.pull(1, "Faster", |repo| repo.write("configs/a.yaml", &ENTRY.replace(":v1", ":v2")));
+    repo.pull(1, "Faster", |repo| {
+        repo.write("configs/a.yaml", &ENTRY.replace(":v1", ":v2"))
+    });
     repo.write("configs/a.yaml", &ENTRY.replace(":v1", ":v2"));
     repo.commit("Faster, as merged (#1)");
-    repo.pull(2, "<b>Own</b> image", |repo| repo.write("configs/a.yaml", &ENTRY.replace("vllm/vllm-openai:v1", "somebody/vllm:v1")));
+    repo.pull(2, "<b>Own</b> image", |repo| {
+        repo.write(
+            "configs/a.yaml",
+            &ENTRY.replace("vllm/vllm-openai:v1", "somebody/vllm:v1"),
+        )
+    });
     repo.pull(3, "Move", |repo| {
         std::fs::remove_file(repo.path().join("notes/one.md")).unwrap();
         repo.write("notes/two.md", "one\n");
@@ -167,10 +194,17 @@ fn history() -> Repo {
 fn heads_are_judged_by_the_rules_of_their_day() {
     let repo = history();
     let results = judged(repo.path(), &policy(""));
-    let numbers: Vec<(u64, bool, &str)> = results.iter().map(|result| (result.number, result.merged, result.title.as_str())).collect();
+    let numbers: Vec<(u64, bool, &str)> = results
+        .iter()
+        .map(|result| (result.number, result.merged, result.title.as_str()))
+        .collect();
     assert_eq!(
         numbers,
-        [(1, true, "Faster, as merged"), (2, false, "<b>Own</b> image"), (3, false, "Move")]
+        [
+            (1, true, "Faster, as merged"),
+            (2, false, "<b>Own</b> image"),
+            (3, false, "Move")
+        ]
     );
     let (first, second) = (&results[0], &results[1]);
     // The first parted from the first commit, and the target branch was no further then.
@@ -181,7 +215,10 @@ fn heads_are_judged_by_the_rules_of_their_day() {
     assert_eq!(second.standing, Standing::Rejected);
     let finding = &row(second, IMAGE).findings[0];
     let url = &finding.place.as_ref().unwrap().url;
-    assert!(url.contains(&second.head) && url.ends_with("configs/a.yaml#L2"), "{url}");
+    assert!(
+        url.contains(&second.head) && url.ends_with("configs/a.yaml#L2"),
+        "{url}"
+    );
     assert_eq!(row(&results[2], IMAGE).is, Is::NotApplicable);
     // What people write is not in a clone: neither yes nor no.
     for result in &results {
@@ -271,10 +308,20 @@ fn without_heads_the_commits_that_merged_are_judged() {
     let head = repo.commit("Work");
     repo.git(&["checkout", "--quiet", "main"]);
     repo.minute += 1;
-    repo.git(&["merge", "--quiet", "--no-ff", "-m", "Merge pull request #9 from octo/topic", "topic"]);
+    repo.git(&[
+        "merge",
+        "--quiet",
+        "--no-ff",
+        "-m",
+        "Merge pull request #9 from octo/topic",
+        "topic",
+    ]);
     let results = judged(repo.path(), &policy(""));
     assert_eq!(results.iter().map(|result| result.number).collect::<Vec<_>>(), [1, 9]);
-    assert_eq!((results[1].head.as_str(), results[1].trusted.as_deref()), (head.as_str(), Some(main.as_str())));
+    assert_eq!(
+        (results[1].head.as_str(), results[1].trusted.as_deref()),
+        (head.as_str(), Some(main.as_str()))
+    );
     assert_eq!(row(&results[1], IMAGE).is, Is::Pass);
     // The first commit of a branch has no target branch before it.
     assert_eq!(row(&results[0], IMAGE).is, Is::Pass);
@@ -301,7 +348,14 @@ fn where_a_head_parted_is_what_git_says() {
         repo.git(&["checkout", "--quiet", "main"]);
         if round % 4 == 0 {
             repo.minute += 1;
-            repo.git(&["merge", "--quiet", "--no-ff", "-m", &format!("Merge pull request #{round} from a/b"), &sha]);
+            repo.git(&[
+                "merge",
+                "--quiet",
+                "--no-ff",
+                "-m",
+                &format!("Merge pull request #{round} from a/b"),
+                &sha,
+            ]);
         } else {
             repo.write("a", &round.to_string());
             repo.commit("more");
@@ -311,8 +365,80 @@ fn where_a_head_parted_is_what_git_says() {
     assert_eq!(results.len(), 11);
     for result in results {
         let (trusted, base) = (result.trusted.unwrap(), result.base.unwrap());
-        assert_eq!(base, repo.git(&["merge-base", &trusted, &result.head]), "#{}", result.number);
+        assert_eq!(
+            base,
+            repo.git(&["merge-base", &trusted, &result.head]),
+            "#{}",
+            result.number
+        );
     }
+}
+
+/// Tells what a clone tells of another number, and that it is signed.
+struct Told {
+    clone: PathBuf,
+    broken: bool,
+}
+
+impl Worlds for Told {
+    fn numbers(&self) -> Vec<u64> {
+        vec![2, 77]
+    }
+
+    fn digest(&self, number: u64) -> Option<String> {
+        self.numbers().contains(&number).then(|| self.broken.to_string())
+    }
+
+    fn evidence(&self, number: u64, policy: &LoadedPolicy) -> Result<(Evidence, bool), String> {
+        if self.broken {
+            return Err(format!("the world of #{number} has no clock: write one"));
+        }
+        let sketch: countersign_checks::sketch::Sketch =
+            serde_json::from_str("{}").map_err(|error| error.to_string())?;
+        let mut evidence = sketch.evidence().map_err(|error| error.to_string())?;
+        evidence.pull_request.number = countersign_core::PrNumber(number);
+        assert!(self.clone.exists() && policy.policy.name == "own");
+        Ok((evidence, true))
+    }
+}
+
+#[test]
+fn a_world_is_judged_by_all_checks_whether_or_not_the_clone_has_the_head() {
+    let repo = history();
+    let policy = policy("");
+    let none = BTreeSet::new();
+    let nothing = Nothing(AtomicUsize::new(0));
+    let judged = |broken: bool| {
+        let told = Told {
+            clone: repo.path().to_owned(),
+            broken,
+        };
+        let asked = Ask {
+            worlds: &told,
+            ..ask(repo.path(), &policy, &none, &nothing)
+        };
+        run(&asked, &nothing).unwrap().results
+    };
+    let results = judged(false);
+    assert_eq!(
+        results
+            .iter()
+            .map(|result| (result.number, result.world))
+            .collect::<Vec<_>>(),
+        [(1, false), (2, true), (3, false), (77, true)]
+    );
+    for result in results.iter().filter(|result| result.world) {
+        assert!(result.decision.is_some());
+        assert!(result.rows.iter().all(|row| row.is != Is::NotJudged));
+    }
+    // A world that cannot be used is told, and ends nothing.
+    let results = judged(true);
+    assert_eq!(results.len(), 4);
+    assert_eq!(results[3].standing, Standing::Unjudged);
+    assert_eq!(
+        results[3].problem.as_deref(),
+        Some("the world of #77 has no clock: write one")
+    );
 }
 
 #[test]

@@ -31,7 +31,12 @@ pub fn evaluate(evidence: &Evidence, policy: &LoadedPolicy) -> Verdict {
 /// Judges, with what earlier judgements by the same policy have read, and says which check it is at: for whoever measures.
 /// Neither changes the verdict.
 #[must_use]
-pub fn evaluate_watched(evidence: &Evidence, policy: &LoadedPolicy, memo: Memo, watch: &mut dyn FnMut(Step)) -> Verdict {
+pub fn evaluate_watched(
+    evidence: &Evidence,
+    policy: &LoadedPolicy,
+    memo: Memo,
+    watch: &mut dyn FnMut(Step),
+) -> Verdict {
     let cx = Context::with_memo(evidence, policy, memo);
     let mut rows = Vec::new();
     let mut not_run = Vec::new();

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use countersign_core::{BlobId, Cause, CommitSha, Evidence};
-use countersign_matrix::Configs;
+use countersign_matrix::{Configs, Files as _, Near};
 use countersign_policy::Policy;
 use countersign_records::changelog::{ChangelogRules, History};
 
@@ -23,9 +23,12 @@ pub struct Memo(Arc<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    configs: Mutex<Vec<(Key, Arc<Configs>)>>,
+    configs: Mutex<Vec<(Key, Read)>>,
     histories: Mutex<Vec<(BlobId, Arc<History>)>>,
 }
+
+/// Configs, and the texts of the master configs that they were read from.
+type Read = (Arc<Configs>, Arc<[Option<Arc<str>>]>);
 
 /// The one with a key, which moves to the front.
 fn find<K: PartialEq, V: Clone>(kept: &Mutex<Vec<(K, V)>>, key: &K) -> Option<V> {
@@ -59,18 +62,36 @@ impl Memo {
         let paths = layout.masters.iter().chain([&layout.runners]);
         // What the listing does not cover is not known to be missing: reading it gives the cause.
         let covered = evidence.trees.get(commit).and_then(|tree| tree.present());
-        let covered = covered.is_some_and(|tree| layout.masters.iter().chain([&layout.runners]).all(|path| tree.covers(path)));
+        let covered = covered.is_some_and(|tree| {
+            layout
+                .masters
+                .iter()
+                .chain([&layout.runners])
+                .all(|path| tree.covers(path))
+        });
         let key: Key = paths.map(|path| files.id(path).map(str::to_owned)).collect();
-        if covered && let Some(known) = find(&self.0.configs, &key) {
+        if covered && let Some((known, _)) = find(&self.0.configs, &key) {
             return Ok(known);
         }
-        let configs = Arc::new(Configs::read(&files, layout, &policy.matrix));
+        // The one that was used last resembles this one most: a neighbour in time, or the other side of a change.
+        let near = self
+            .0
+            .configs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .first()
+            .map(|(_, read)| read.clone());
+        let configs = Arc::new(match &near {
+            Some((configs, texts)) => Configs::read_beside(&files, layout, &policy.matrix, Near { configs, texts }),
+            None => Configs::read(&files, layout, &policy.matrix),
+        });
         if let Some(cause) = files.unread() {
             return Err(cause);
         }
         // Which files exist beside these is asked of the tree when entries are resolved, not here.
         if covered {
-            keep(&self.0.configs, key, configs.clone());
+            let texts = layout.masters.iter().map(|path| files.read(path)).collect();
+            keep(&self.0.configs, key, (configs.clone(), texts));
         }
         Ok(configs)
     }
@@ -78,7 +99,18 @@ impl Memo {
     /// The changelog as it was, read; its id must be that of the text.
     pub fn history(&self, id: &BlobId, text: &str, rules: &ChangelogRules) -> Arc<History> {
         find(&self.0.histories, id).unwrap_or_else(|| {
-            let history = Arc::new(History::read(text.as_bytes(), rules));
+            // A changelog grows: the one that was used last is often the beginning of this one.
+            let near = self
+                .0
+                .histories
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .first()
+                .map(|(_, near)| near.clone());
+            let history = Arc::new(match near {
+                Some(near) => near.read_younger(text.as_bytes(), rules),
+                None => History::read(text.as_bytes(), rules),
+            });
             keep(&self.0.histories, id.clone(), history.clone());
             history
         })

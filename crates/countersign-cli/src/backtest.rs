@@ -101,7 +101,10 @@ struct Asked {
 
 impl Asked {
     fn judge(&self, args: &BacktestArgs, policy: &LoadedPolicy) -> Result<Outcome> {
-        let kept = args.out.as_ref().map(|folder| folder.join(format!("judged-{}.jsonl", name(policy))));
+        let kept = args
+            .out
+            .as_ref()
+            .map(|folder| folder.join(format!("judged-{}.jsonl", name(policy))));
         let bar = Bar::new(&format!("{} {}", policy.policy.name, policy.policy.version));
         let since = args.since.and_then(|day| day.and_hms_opt(0, 0, 0));
         let outcome = countersign_backtest::run(
@@ -125,7 +128,11 @@ impl Asked {
             write(folder, &format!("times-{}.txt", name(policy)), &times)?;
         }
         if outcome.known > 0 {
-            eprintln!("{} of {} were judged before and are reused", outcome.known, outcome.results.len());
+            eprintln!(
+                "{} of {} were judged before and are reused",
+                outcome.known,
+                outcome.results.len()
+            );
         }
         eprint!("{times}");
         Ok(outcome)
@@ -135,7 +142,12 @@ impl Asked {
 /// The policy's name as part of a file name.
 fn name(policy: &LoadedPolicy) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    policy.policy.name.chars().map(|c| if fits(c) { c } else { '_' }).collect()
+    policy
+        .policy
+        .name
+        .chars()
+        .map(|c| if fits(c) { c } else { '_' })
+        .collect()
 }
 
 fn words(policy: &LoadedPolicy) -> String {
@@ -152,7 +164,11 @@ fn engine() -> Result<String> {
 /// Numbers and ranges of them.
 fn numbers(words: &[String]) -> Result<BTreeSet<u64>> {
     let mut out = BTreeSet::new();
-    for word in words.iter().map(|word| word.trim().trim_start_matches('#')).filter(|word| !word.is_empty()) {
+    for word in words
+        .iter()
+        .map(|word| word.trim().trim_start_matches('#'))
+        .filter(|word| !word.is_empty())
+    {
         let (from, to) = word.split_once('-').unwrap_or((word, word));
         let number = |text: &str| {
             let number: u64 = text

@@ -4,6 +4,7 @@
 
 mod affected;
 mod append_only;
+mod beside;
 mod command;
 mod diff;
 mod entry;
@@ -25,6 +26,7 @@ mod rules;
 mod select;
 
 pub use affected::{AffectedEntry, Reason, Revision, affected, changed_fields};
+pub use beside::Near;
 pub use command::{MatrixRequest, matrix_report};
 pub use diff::{ChangedRow, FieldChange, MatrixDiff, diff};
 pub use entry::{

@@ -36,6 +36,16 @@ impl Masters {
         self.entries.get((*self.keys.get(key)?)?)
     }
 
+    /// Takes over an entry of another reading; not if its key is here already.
+    pub(crate) fn take(&mut self, entry: Arc<Entry>) -> bool {
+        let new = self
+            .keys
+            .insert(entry.head.key.clone(), Some(self.entries.len()))
+            .is_none();
+        self.entries.push(entry);
+        new
+    }
+
     /// Whether the key is written, even if its entry cannot be read.
     #[must_use]
     pub fn has_key(&self, key: &str) -> bool {

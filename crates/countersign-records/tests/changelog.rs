@@ -6,7 +6,9 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use countersign_records::changelog::{Checked, Gate, GateModes, Kind, Links, added_lines, check, gate, resolve_keys};
+use countersign_records::changelog::{
+    Checked, Gate, GateModes, History, Kind, Links, added_lines, check, gate, resolve_keys,
+};
 use proptest::prelude::*;
 use support::LINK;
 
@@ -494,5 +496,54 @@ proptest! {
         prop_assert_eq!(change.added_at.len(), more.len());
         let rest: Vec<&String> = new.iter().enumerate().filter(|(i, _)| !change.added_at.contains(&(i + 1))).map(|(_, l)| l).collect();
         prop_assert_eq!(rest, lines.iter().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_younger_tip_is_read_from_an_older_one_as_by_itself() {
+    let rules = support::changelog_rules();
+    let item = |name: &str| {
+        format!(
+            "- config-keys:\n    - {name}\n  description:\n    - \"x\"\n  pr-link: {}\n",
+            rules.link(1)
+        )
+    };
+    let one = item("one");
+    let two = format!("{one}\n{}", item("two"));
+    let kept = format!(
+        "{one}\n- config-keys:\n    - two\n  description:\n    - |+\n      text\n\n  pr-link: {}\n",
+        rules.link(1)
+    );
+    let others = [
+        two.clone(),
+        format!("{two}\n{}", item("three")),
+        format!("{two}{}", item("three")),
+        format!("{}\n{}", item("other"), item("two")),
+        two.replace("description", "descriptions"),
+        two.replace('\n', "\r\n"),
+        kept,
+        format!("{two}\n---\n"),
+        one.clone(),
+        String::new(),
+    ];
+    let links = Links::PullRequest(1);
+    for older in &others {
+        let near = History::read(older.as_bytes(), &rules);
+        for younger in &others {
+            let (beside, alone) = (
+                near.read_younger(younger.as_bytes(), &rules),
+                History::read(younger.as_bytes(), &rules),
+            );
+            for head in others.iter().chain([
+                &format!("{younger}\n{}", item("new")),
+                &format!("{younger}{}", item("new")),
+            ]) {
+                assert_eq!(
+                    beside.check(head.as_bytes(), links, &rules),
+                    alone.check(head.as_bytes(), links, &rules),
+                    "{older:?} then {younger:?} then {head:?}"
+                );
+            }
+        }
     }
 }

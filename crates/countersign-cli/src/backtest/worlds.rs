@@ -19,6 +19,10 @@ impl Folder {
 }
 
 impl Worlds for Folder {
+    fn numbers(&self) -> Vec<u64> {
+        self.known.keys().copied().collect()
+    }
+
     fn digest(&self, number: u64) -> Option<String> {
         self.known.get(&number).cloned()
     }

@@ -1,5 +1,7 @@
 //! The merge-time rules, on the bytes of both versions (domain guide 7.2 B).
 
+use std::sync::Arc;
+
 use countersign_yaml::{Limits, Node, Value, YamlErrorKind, parse};
 
 use super::suggest::{self, Suggestion};
@@ -35,7 +37,7 @@ impl Checked {
 
 /// One version of the file.
 pub(super) struct Version {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<Arc<Node>>,
     pub(super) items: Vec<Item>,
     pub(super) violations: Vec<Violation>,
 }
@@ -54,16 +56,33 @@ impl History {
     #[must_use]
     pub fn read(base: &[u8], rules: &ChangelogRules) -> History {
         let version = read(base, Side::Base, rules);
-        let marker = |l: &[u8]| l.starts_with(b"---") || l.starts_with(b"...") || l.starts_with(b"%");
-        // A block scalar that keeps trailing blank lines would take the separator into its value.
-        let keeps = |w: &[u8]| matches!(w[0], b'|' | b'>') && (w[1] == b'+' || (w[1].is_ascii_digit() && w[2] == b'+'));
-        let plain = !base.split(|b| *b == b'\n').any(marker) && !base.windows(3).any(keeps);
-        let appendable = version.violations.is_empty() && !version.nodes.is_empty() && plain;
+        let appendable = version.violations.is_empty() && !version.nodes.is_empty() && plain(base);
         History {
             base: base.to_vec(),
             version,
             lines: line_at(base, base.len()) - 1,
             appendable,
+        }
+    }
+
+    /// Reads the file of a younger tip, as [`History::read`] does; what only appends to this one is not read again.
+    #[must_use]
+    pub fn read_younger(&self, base: &[u8], rules: &ChangelogRules) -> History {
+        let Some(tail) = self.appended(base, rules) else {
+            return History::read(base, rules);
+        };
+        let (mut nodes, mut items) = (self.version.nodes.clone(), self.version.items.clone());
+        nodes.extend(tail.nodes);
+        items.extend(tail.items);
+        History {
+            base: base.to_vec(),
+            version: Version {
+                nodes,
+                items,
+                violations: Vec::new(),
+            },
+            lines: line_at(base, base.len()) - 1,
+            appendable: plain(&base[self.base.len()..]),
         }
     }
 
@@ -81,7 +100,7 @@ impl History {
         &self.base
     }
 
-    pub(super) fn nodes(&self) -> &[Node] {
+    pub(super) fn nodes(&self) -> &[Arc<Node>] {
         &self.version.nodes
     }
 
@@ -272,7 +291,7 @@ pub(super) fn read(raw: &[u8], side: Side, rules: &ChangelogRules) -> Version {
             ),
         }
     }
-    out.nodes = nodes;
+    out.nodes = nodes.into_iter().map(Arc::new).collect();
     out
 }
 
@@ -282,6 +301,14 @@ fn memchr_all(raw: &[u8], byte: u8) -> Vec<usize> {
         .filter(|(_, b)| **b == byte)
         .map(|(i, _)| i)
         .collect()
+}
+
+/// Whether what follows this text can be read by itself.
+fn plain(text: &[u8]) -> bool {
+    let marker = |l: &[u8]| l.starts_with(b"---") || l.starts_with(b"...") || l.starts_with(b"%");
+    // A block scalar that keeps trailing blank lines would take the separator into its value.
+    let keeps = |w: &[u8]| matches!(w[0], b'|' | b'>') && (w[1] == b'+' || (w[1].is_ascii_digit() && w[2] == b'+'));
+    !text.split(|b| *b == b'\n').any(marker) && !text.windows(3).any(keeps)
 }
 
 /// Whether a line of an item is a merge key.

@@ -1,0 +1,137 @@
+//! A revision read beside another one is the revision read by itself.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{FIRST, SECOND, files, policy};
+use countersign_matrix::*;
+use proptest::prelude::*;
+
+/// Everything that is read, but for byte offsets, which only the YAML reader itself uses.
+fn shown(configs: &Configs) -> String {
+    let text = format!("{:?}", configs.masters);
+    let mut out = String::new();
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(", start: ") {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let end = rest.find(" }").unwrap();
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
+fn same(old: &str, new: &str) -> bool {
+    let policy = policy();
+    let (before, after) = (files(old, SECOND), files(new, SECOND));
+    let near = Configs::read(&before, &policy.layout, &policy.matrix);
+    let texts: Vec<Option<Arc<str>>> = policy.layout.masters.iter().map(|path| before.read(path)).collect();
+    let near = Near {
+        configs: &near,
+        texts: &texts,
+    };
+    let beside = Configs::read_beside(&after, &policy.layout, &policy.matrix, near);
+    let alone = Configs::read(&after, &policy.layout, &policy.matrix);
+    shown(&beside) == shown(&alone)
+}
+
+/// Two entries, and both again under other keys, so that there is something before and after a change.
+fn long() -> String {
+    format!(
+        "{FIRST}{}{}",
+        FIRST
+            .replace("alpha-", "gamma-")
+            .replace("prefix: alpha", "prefix: gamma"),
+        FIRST
+            .replace("alpha-", "delta-")
+            .replace("prefix: alpha", "prefix: delta")
+    )
+}
+
+#[test]
+fn changes_at_every_place_are_read_as_a_whole_reading_would() {
+    let text = long();
+    assert!(same(&text, &text));
+    for change in [
+        text.replacen("acme/engine:v1", "acme/engine:v10", 1),
+        text.replace("acme/engine:v1", "acme/engine:v2"),
+        text.replacen("conc-list: [2, 8]", "conc-list: [2, 8, 16]", 2),
+        format!(
+            "{text}{}",
+            FIRST
+                .replace("alpha-", "last-")
+                .replace("prefix: alpha", "prefix: last")
+        ),
+        format!(
+            "{}{text}",
+            FIRST.replace("alpha-", "new-").replace("prefix: alpha", "prefix: new")
+        ),
+        format!("# a note\n{text}"),
+        text.replacen("  multinode: false\n", "", 1),
+        text.replacen("gamma-fp8-b200-vllm:", "alpha-fp8-b200-vllm:", 1),
+        FIRST.to_owned(),
+        String::new(),
+    ] {
+        assert!(same(&text, &change), "{change}");
+        assert!(same(&change, &text), "back from {change}");
+    }
+}
+
+#[test]
+fn what_reaches_beyond_its_entry_is_read_with_all_the_rest() {
+    let text = long();
+    let image = "  image: acme/engine:v1\n";
+    let anchored = text.replacen(image, "  image: &image acme/engine:v1\n", 1);
+    let aliased = anchored.replace(image, "  image: *image\n");
+    let open = text.replacen("acme/engine:v1\n", "\"acme/engine:v1\n", 1);
+    let block = text.replacen(image, "  image: |\n   acme/engine:v1\n", 1);
+    let marked = text.replacen("gamma-fp8-b200-vllm:", "---\ngamma-fp8-b200-vllm:", 1);
+    let flow = text.replacen(
+        "  router: { name: gate, version: \"2.0\" }\n",
+        "  router: { name: gate,\n",
+        1,
+    );
+    for change in [
+        anchored,
+        aliased,
+        open,
+        block,
+        marked,
+        flow,
+        text.replace('\n', "\r\n"),
+        text.replacen("alpha", "? alpha", 1),
+    ] {
+        assert!(same(&text, &change), "{change}");
+        assert!(same(&change, &text), "back from {change}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_lines_taken_out_doubled_or_put_in(
+        edits in prop::collection::vec((0usize..200, 0usize..14), 1..4),
+        back in any::<bool>(),
+    ) {
+        const PUT: &[&str] = &[
+            "epsilon: 1", "  image: other/engine:v3", "'", "\"", "---", "...", "%YAML 1.2", "  - [", "x: &a 1", "y: *a", "  |", "# & *a",
+        ];
+        let text = long();
+        let mut lines: Vec<&str> = text.lines().collect();
+        for (at, what) in edits {
+            let at = at % lines.len();
+            match what {
+                0 => drop(lines.remove(at)),
+                1 => lines.insert(at, lines[at]),
+                other => lines.insert(at, PUT[other - 2]),
+            }
+        }
+        let changed = format!("{}\n", lines.join("\n"));
+        let fine = if back { same(&changed, &text) } else { same(&text, &changed) };
+        prop_assert!(fine, "{changed}");
+    }
+}
