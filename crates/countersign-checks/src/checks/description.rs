@@ -51,6 +51,7 @@ pub(crate) struct Params {}
 impl TypedCheck for Description {
     type Params = Params;
     const SLUG: &'static str = "description";
+    const NEEDS_CONVERSATION: bool = true;
     const OUTCOMES: &'static [OutcomeKind] = &[
         OutcomeKind::Pass,
         OutcomeKind::Warn,

@@ -78,6 +78,7 @@ const LISTED: usize = 8;
 impl TypedCheck for Recipe {
     type Params = Params;
     const SLUG: &'static str = "recipe";
+    const NEEDS_CONVERSATION: bool = true;
     const OUTCOMES: &'static [OutcomeKind] = &[
         OutcomeKind::Pass,
         OutcomeKind::Fail,
