@@ -5,7 +5,6 @@
     reason = "this is the program's own output"
 )]
 
-mod backtest;
 mod doctor;
 mod matrix;
 mod policy;
@@ -46,8 +45,6 @@ enum Command {
     },
     /// Print what a revision of a clone would benchmark, or what differs from another revision.
     Matrix(matrix::MatrixArgs),
-    /// Judge every pull request of a clone, or show what another policy would change.
-    Backtest(backtest::BacktestArgs),
     /// Check credentials, permissions, webhook, database and clock.
     Doctor(ConfigArgs),
 }
@@ -100,7 +97,6 @@ fn main() -> ExitCode {
             Command::Migrate(args) => serve::migrate(&args.config).await,
             Command::Policy { command } => policy::run(&command),
             Command::Matrix(args) => matrix::run(&args),
-            Command::Backtest(args) => backtest::run(&args),
             Command::Doctor(args) => doctor::run(&args.config).await,
         }
     });
