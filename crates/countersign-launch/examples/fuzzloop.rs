@@ -150,7 +150,7 @@ fn main() {
         .collect();
     let started = Instant::now();
     let (mut inputs, mut slowest) = (0u64, (Duration::ZERO, 0));
-    let mut number = seed.unwrap_or(1);
+    let mut number: u64 = seed.unwrap_or(1);
     while started.elapsed() < time {
         let mut random = Random(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let input = changed(&mut random, &files);

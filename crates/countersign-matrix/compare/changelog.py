@@ -191,6 +191,12 @@ def answer_rows(answer):
             yield from rows
 
 
+def without_empty(value):
+    if isinstance(value, dict):
+        return {key: without_empty(part) for key, part in value.items() if part is not None}
+    return [without_empty(part) for part in value] if isinstance(value, list) else value
+
+
 def buckets(answer):
     found = {f"{kind}.{name}": rows for kind in ("single_node", "multi_node") for name, rows in answer[kind].items()}
     return {**found, **{name: answer[name] for name in BUCKETS if answer.get(name)}}
@@ -203,6 +209,7 @@ def main():
     parser.add_argument("--tool", default="own")
     parser.add_argument("--options", default="", help="sets of trim, all-evals, evals-only; sets separated by `;`")
     parser.add_argument("--in-process", action="store_true")
+    parser.add_argument("--without-empty", action="store_true", help="a field that is null is as good as none")
     options = parser.parse_args()
     tool = InProcess(options) if options.in_process else Tool(options)
     ours = subprocess.Popen([options.binary, options.policy, options.git_dir, "select"], stdin=subprocess.PIPE,
@@ -224,6 +231,8 @@ def main():
                            else "only the tool refuses" if theirs is None else "only we refuse")
             else:
                 mine, reference = buckets(tool.dump(answer)), buckets(theirs)
+                if options.without_empty:
+                    mine, reference = without_empty(mine), without_empty(reference)
                 outcome = "identical" if mine == reference else "differ"
                 rows += sum(map(len, reference.values()))
             counts[f"{flags or 'plain'}: {outcome}"] += 1

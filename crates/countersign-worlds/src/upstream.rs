@@ -46,7 +46,7 @@ fn follow(
     source: &UpstreamSource,
 ) -> Result<Observed<Upstream>, WorldsError> {
     match source {
-        UpstreamSource::Pull { documents } => {
+        UpstreamSource::Pull { documents, context } => {
             let (Target::Pull { repository, number } | Target::IssueOrPull { repository, number }) = &link.target
             else {
                 return Ok(Observed::Absent);
@@ -55,7 +55,7 @@ fn follow(
                 return Ok(Observed::Absent);
             };
             match still.pull(name.as_str(), *number) {
-                Fact::Known(found) => pull(still, gaps, &name, *number, &found, documents, policy),
+                Fact::Known(found) => pull(still, gaps, &name, *number, &found, (documents, context), policy),
                 Fact::Nothing => Ok(Observed::Absent),
                 Fact::Unsaid(_) | Fact::Refused(_) => Ok(gaps.missing(&leads_to(link))),
             }
@@ -101,7 +101,7 @@ fn pull(
     name: &RepoName,
     number: u64,
     found: &StillPull,
-    prefixes: &[String],
+    paths: (&[String], &[String]),
     policy: &Policy,
 ) -> Result<Observed<Upstream>, WorldsError> {
     let merged = found.merged_at.is_some();
@@ -111,7 +111,7 @@ fn pull(
         (false, true, false) => PullState::Open,
         (false, false, _) => PullState::Closed,
     };
-    let documents = match documents(still, name, number, found, prefixes, policy)? {
+    let documents = match documents(still, name, number, found, paths, policy)? {
         Some(documents) => documents,
         // What an unmerged one documents does not matter: its state alone decides.
         None if !merged => BTreeMap::new(),
@@ -130,13 +130,13 @@ fn pull(
     })))
 }
 
-/// The documents that a pull request changes; none where the world does not say.
+/// The documents that a pull request changes, and with them those that give their context; none where the world does not say.
 fn documents(
     still: &mut Still,
     name: &RepoName,
     number: u64,
     found: &StillPull,
-    prefixes: &[String],
+    (prefixes, context): (&[String], &[String]),
     policy: &Policy,
 ) -> Result<Option<BTreeMap<String, String>>, WorldsError> {
     let Fact::Known(changes) = still.changes(name.as_str(), number)? else {
@@ -150,25 +150,45 @@ fn documents(
         if out.len() == DOCUMENTS {
             return Ok(None);
         }
-        let given = still.text_after(name.as_str(), number, &path);
-        let text = match given {
-            Some(text) => Some(text),
-            None => {
-                let at = found
-                    .merge_commit
-                    .as_ref()
-                    .filter(|_| found.merged_at.is_some())
-                    .unwrap_or(&found.head_sha);
-                match still.blob_at(name.as_str(), at, &path)? {
-                    Some(blob) => text_of(still, name.as_str(), &blob, policy)?,
-                    None if still.has_history(name.as_str()) => None,
-                    None => return Ok(None),
-                }
+        match document(still, name, number, found, &path, policy)? {
+            Fact::Known(text) => out.extend(text.map(|text| (path, text))),
+            _ => return Ok(None),
+        }
+    }
+    // Alone they document nothing.
+    if !out.is_empty() {
+        for path in context {
+            // A world of few words leaves them out, and then nothing is read from them.
+            if let Fact::Known(Some(text)) = document(still, name, number, found, path, policy)? {
+                out.insert(path.clone(), text);
             }
-        };
-        out.extend(text.map(|text| (path, text)));
+        }
     }
     Ok(Some(out))
+}
+
+/// A document as it is with the pull request; nothing where there is none or it is no text.
+fn document(
+    still: &mut Still,
+    name: &RepoName,
+    number: u64,
+    found: &StillPull,
+    path: &str,
+    policy: &Policy,
+) -> Result<Fact<Option<String>>, WorldsError> {
+    if let Some(text) = still.text_after(name.as_str(), number, path) {
+        return Ok(Fact::Known(Some(text)));
+    }
+    let at = found
+        .merge_commit
+        .as_ref()
+        .filter(|_| found.merged_at.is_some())
+        .unwrap_or(&found.head_sha);
+    Ok(match still.blob_at(name.as_str(), at, path)? {
+        Some(blob) => Fact::Known(text_of(still, name.as_str(), &blob, policy)?),
+        None if still.has_history(name.as_str()) => Fact::Known(None),
+        None => Fact::Nothing,
+    })
 }
 
 fn text_of(still: &mut Still, repository: &str, blob: &str, policy: &Policy) -> Result<Option<String>, WorldsError> {

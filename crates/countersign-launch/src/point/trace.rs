@@ -1,7 +1,6 @@
 //! Everything that a point's script or recipe says, as text that can be compared: two points with equal traces do the same,
 //! whatever stands in the branches that neither takes. Places are kept for people and do not count.
 
-
 use countersign_matrix as matrix;
 use countersign_shell as shell;
 use serde::Serialize;
