@@ -15,7 +15,7 @@ RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16 $(if $(SOAK),,| grep -v '^soak')
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 .PHONY: setup
 setup: ## install the Debian packages that are missing
@@ -108,18 +108,31 @@ docs-generate: ## the pages of the checks and the schema of policy files
 	$(RUN) policy schema > config/schema/policy.json.new
 	mv config/schema/policy.json.new config/schema/policy.json
 
-# Faults at random, two servers killed again and again, everything on loopback; the seed reproduces a run.
-ifneq ($(wildcard tests/src/bin/soak.rs),)
-SOAK := cargo run --quiet $(LOCKED) --release -p countersign-tests --bin soak --
-
+# Faults at random, two servers killed again and again, everything on loopback; the seed reproduces a run's plan. The short one is
+# built as the tests are, so that CI compiles nothing for it.
 .PHONY: soak
 soak: setup ## thousands of deliveries under faults and kill -9; SEED=n repeats a run
-	@$(SOAK) $(if $(SEED),--seed $(SEED))
+	@cargo test --quiet $(LOCKED) --release -p countersign --all-features --test soak -- $(if $(SEED),--seed $(SEED))
 
 .PHONY: soak-short
 soak-short: setup ## the same, in the length that CI has
-	@$(SOAK) --short $(if $(SEED),--seed $(SEED))
-endif
+	@cargo test --quiet $(LOCKED) --workspace --all-features --test soak -- --short $(if $(SEED),--seed $(SEED))
+
+# How long each target is fuzzed, in seconds.
+TIME ?= 60
+
+.PHONY: fuzz
+fuzz: setup ## each fuzz target for TIME seconds (cargo install cargo-fuzz); ONLY=name takes one
+	@cd fuzz
+	for target in $(if $(ONLY),$(ONLY),$$(cd fuzz_targets && ls *.rs | sed 's/\.rs$$//')); do
+		mkdir -p corpus/$$target
+		# Sanitizers are not in stable Rust; the variable lets it take their flags.
+		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- -max_total_time=$(TIME) -max_len=65536 -timeout=10 -rss_limit_mb=2048
+	done
+
+.PHONY: fuzz-smoke
+fuzz-smoke: setup ## the fuzz entries over the corpus and inputs made from it, with any compiler
+	@COUNTERSIGN_FUZZ_INPUTS=$${COUNTERSIGN_FUZZ_INPUTS:-20000} cargo test --quiet $(LOCKED) --workspace --all-features --test smoke
 
 .PHONY: clean
 clean: ## what was built

@@ -68,12 +68,22 @@ pub(crate) struct InProcess {
     pub(crate) sim: SimHandle,
     pub(crate) store: Store,
     pub(crate) service: Service,
+    pub(crate) database: TestDatabase,
     _folder: Folder,
-    _database: TestDatabase,
 }
 
 impl InProcess {
     pub(crate) async fn start(world: &World) -> Self {
+        Self::start_with(world, &str::to_owned).await
+    }
+
+    /// The same, with another policy made of [`POLICY`].
+    pub(crate) async fn start_with(world: &World, policy: &dyn Fn(&str) -> String) -> Self {
+        Self::start_configured(world, policy, "").await
+    }
+
+    /// The same, with more lines for the repositories' part of the configuration.
+    pub(crate) async fn start_configured(world: &World, policy: &dyn Fn(&str) -> String, more: &str) -> Self {
         let _ = tracing_subscriber::fmt()
             .with_env_filter("warn")
             .with_test_writer()
@@ -82,9 +92,10 @@ impl InProcess {
         let database = TestDatabase::new().await.expect("a database");
         let store = database.store().await.expect("a store");
         let folder = Folder::new();
+        std::fs::write(folder.path().join("demo.yaml"), policy(POLICY)).expect("written");
         let (key, secret) = (sim.app_key_pem().to_owned(), sim.webhook_secret());
         let settings = Settings::from_text(
-            &folder.config(&sim, "127.0.0.1:0"),
+            &format!("{}{more}", folder.config(&sim, "127.0.0.1:0")),
             Path::new("test"),
             &|name| match name {
                 "COUNTERSIGN_PRIVATE_KEY" => Some(key.clone()),
@@ -113,8 +124,8 @@ impl InProcess {
             sim,
             store,
             service,
+            database,
             _folder: folder,
-            _database: database,
         }
     }
 
@@ -135,6 +146,16 @@ impl InProcess {
             .await
             .expect("the database answers");
         assert!(settled.now, "not settled: {:?}", self.store.pending_work(5).await);
+    }
+
+    /// Asks for a look at every open pull request, as the timer does for those that were not looked at for long.
+    pub(crate) async fn recheck_all(&self) {
+        let now = std::time::Duration::ZERO;
+        let work = |number| {
+            countersign_server::worker::reassert_work("octo/bench", u64::try_from(number).expect("a number"), now)
+        };
+        let asked = self.store.request_rechecks("octo/bench", now, 10, work).await;
+        assert_eq!(asked.expect("the database answers"), 1);
     }
 
     pub(crate) async fn stop(self) {

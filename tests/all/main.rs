@@ -2,7 +2,9 @@
 
 mod corpus;
 mod crash;
+mod faults;
 mod harness;
+mod hostile;
 mod walls;
 mod way;
 mod webhook;

@@ -5,7 +5,7 @@ use sha2::Sha256;
 
 use crate::harness::{InProcess, quiet_world};
 
-async fn post(way: &InProcess, body: &[u8], secret: &str, event: Option<&str>, guid: &str) -> (u16, String) {
+pub(crate) async fn post(way: &InProcess, body: &[u8], secret: &str, event: Option<&str>, guid: &str) -> (u16, String) {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any key");
     mac.update(body);
     let signature = format!("sha256={}", hex::encode(mac.finalize().into_bytes()));

@@ -5,6 +5,7 @@ pub mod config;
 
 mod calls;
 pub mod error;
+pub mod exercise;
 pub mod gather;
 pub mod info;
 pub mod publish;

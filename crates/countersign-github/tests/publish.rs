@@ -46,6 +46,7 @@ impl Comment {
             head: &self.head,
             body: &self.body,
             not_these: &[],
+            uncertain: false,
             remembered,
         }
     }
@@ -69,6 +70,7 @@ async fn a_comment_is_there_once() {
     let not_these = [first.id];
     let beside = DesiredComment {
         not_these: &not_these,
+        uncertain: false,
         ..comment.wanted(None)
     };
     let second = ensure_comment(&repo, &beside).await.unwrap();

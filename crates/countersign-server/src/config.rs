@@ -76,6 +76,11 @@ pub struct ServerConfig {
     pub shutdown_seconds: u64,
     /// Minutes between two looks for what was lost.
     pub reconcile_minutes: u64,
+    /// Minutes after which an open pull request is looked at again though nothing seems to have changed: what GitHub shows is compared
+    /// with what we wrote, and evidence is read again. Catches what no event and no date tells of.
+    pub recheck_minutes: u64,
+    /// Where `/metrics` is served: an address that only the operator reaches. None = not at all.
+    pub metrics_listen: Option<SocketAddr>,
     /// Seconds after which work of a replica that died is taken up by another. A living one extends its claim.
     pub lease_seconds: u64,
 }
@@ -89,6 +94,8 @@ impl Default for ServerConfig {
             workers: 4,
             shutdown_seconds: 20,
             reconcile_minutes: 10,
+            recheck_minutes: 360,
+            metrics_listen: None,
             lease_seconds: 60,
         }
     }
@@ -147,6 +154,9 @@ pub struct RepositoryConfig {
     /// Judge and store, publish nothing.
     #[serde(default)]
     pub shadow: bool,
+    /// Serve the page of each verdict to everybody who has its address.
+    #[serde(default)]
+    pub pages: bool,
 }
 
 /// Everything resolved: what the server runs with.

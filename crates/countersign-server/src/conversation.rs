@@ -10,6 +10,7 @@ use countersign_signoff::{AuthorInfo, CommandKind, Recognition, Refusal};
 use countersign_store::{NewCommand, NewSignoff, ObservedRemark, SignoffState, Store, StoreError};
 use serde_json::json;
 
+use crate::answers::{self, Question};
 use crate::route::SelfIdentity;
 
 /// A sign-off that was found.
@@ -31,6 +32,8 @@ pub(crate) struct Conversation {
     pub(crate) failed_attempt: Option<Refusal>,
     /// A sign-off was there once and is gone now.
     pub(crate) one_was_deleted: bool,
+    /// Questions to us, oldest first.
+    pub(crate) questions: Vec<Question>,
 }
 
 /// Reads a conversation and records what it holds.
@@ -86,6 +89,10 @@ pub(crate) async fn read(
             }
         };
         let commands = commands_of(item, &info, policy);
+        if !info.is_bot && !info.is_self && in_conversation(item.key) {
+            let asked = countersign_signoff::commands(&item.body, &policy.commands.words).commands;
+            conversation.questions.extend(answers::question(item.key.id, &asked));
+        }
         if let Some(shown) = reuse_of(item, &info, policy) {
             // The thread is oldest first, so the last one stays.
             conversation.command = Some((shown, item.key.id));

@@ -111,10 +111,24 @@ impl Engine {
         })
     }
 
-    /// The page of an evaluation, where pages are served.
+    /// The page of an evaluation, where pages of its repository are served.
     #[must_use]
-    pub fn page(&self, evaluation: Uuid) -> Option<String> {
+    pub fn page(&self, repository: &str, evaluation: Uuid) -> Option<String> {
         let base = self.settings.config.server.public_url.as_deref()?;
-        Some(format!("{}/evaluations/{evaluation}", base.trim_end_matches('/')))
+        let open = self.settings.repository(repository).is_some_and(|entry| entry.pages);
+        open.then(|| format!("{}/evaluations/{evaluation}", base.trim_end_matches('/')))
+    }
+
+    /// Where people see a pull request, if the API's address says it.
+    #[must_use]
+    pub(crate) fn pull_url(&self, repository: &str, number: u64) -> Option<String> {
+        let api = self.settings.config.github.api_url.trim_end_matches('/');
+        let base = if api == "https://api.github.com" {
+            "https://github.com"
+        } else {
+            api.strip_suffix("/api/v3")
+                .filter(|base| base.starts_with("https://"))?
+        };
+        Some(format!("{base}/{repository}/pull/{number}"))
     }
 }

@@ -1,4 +1,4 @@
-//! The HTTP server: `/webhook`, `/healthz`, `/readyz`.
+//! The HTTP server: `/webhook`, `/healthz`, `/readyz`, and the pages of evaluations.
 //!
 //! The order at `/webhook` is fixed: size, signature over the raw bytes, then parsing, then storing, then the answer. A
 //! delivery that was not stored is answered 503, so that GitHub records the failure and it can be sent again.
@@ -17,9 +17,10 @@ use countersign_store::{Accepted, Disposition, NewDelivery, RejectionCounter};
 use serde_json::json;
 
 use crate::engine::Engine;
+use crate::page;
 use crate::points;
 use crate::route::{Route, route};
-use crate::worker::judge_work;
+use crate::worker::work_for;
 
 /// What handlers share.
 #[derive(Clone)]
@@ -37,6 +38,8 @@ pub fn router(state: AppState) -> Router {
         .route("/webhook", post(receive))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
+        .route("/evaluations/{id}", get(page::evaluation))
+        .route("/style.css", get(page::style))
         .layer(DefaultBodyLimit::max(limit))
         .with_state(state)
 }
@@ -146,6 +149,7 @@ fn delivery(engine: &Engine, name: &str, guid: &str, headers: &HeaderMap, body: 
             repository,
             number,
             cause,
+            reassert,
         } => {
             // A push is answered at once; a conversation may go on for a moment.
             let settle = if cause == "head moved" || cause == "opened" {
@@ -153,7 +157,7 @@ fn delivery(engine: &Engine, name: &str, guid: &str, headers: &HeaderMap, body: 
             } else {
                 settle
             };
-            Disposition::Work(judge_work(&repository, number, settle))
+            Disposition::Work(work_for(&repository, number, settle, reassert))
         }
         Route::Commit { .. } => Disposition::Pending,
     };

@@ -5,13 +5,14 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
-use countersign_core::render::{HeadState, comment, status_line, waiting_line};
-use countersign_core::{CauseKind, CommitSha, Decision, Evidence, PrNumber, RepoName, Verdict, digest};
+use chrono::{DateTime, Utc};
+use countersign_core::render::{HeadState, waiting_line};
+use countersign_core::{Decision, PrNumber, RepoName, SignoffKey, SignoffPlace, Verdict};
 use countersign_github::{GatherRequest, Gathered, PullInfo, RepoClient, gather};
 use countersign_policy::LoadedPolicy;
 use countersign_store::{
-    BlobKind, Changes, Evaluation, NewAudit, NewEvaluation, Next, PrLock, PullRequestState, WorkLease,
+    Changes, DesiredPublication, EvaluationFilter, HeadSeen, Next, PrLock, PublicationState, PullRequestState,
+    WorkLease,
 };
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -19,25 +20,23 @@ use serde_json::{Value, json};
 use crate::conversation::{self, Conversation, Found};
 use crate::engine::{Engine, JudgeError};
 use crate::points;
-use crate::wishes::{self, CommentWish, MinimiseWish, ReactionWish, StatusWish};
+use crate::wishes::{self, AnswerWish, ReactionWish, StatusWish};
+use crate::worker::REASSERT;
+use crate::{answers, scope};
 
-/// How often something that could not be read is tried again.
-const RETRY_UNAVAILABLE: Duration = Duration::from_secs(60);
-/// How often it is tried after the status said that it cannot be judged.
-const RETRY_AFTER_DEADLINE: Duration = Duration::from_secs(1800);
-/// A commit this much younger than the sign-off's last edit was not seen by the signer (clocks differ a little).
-const COMMIT_TOLERANCE: TimeDelta = TimeDelta::minutes(2);
+/// Answers that we give on one pull request at most, whoever asks.
+const ANSWERS: usize = 20;
 
 /// What one look is about.
-struct Look<'a> {
-    engine: &'a Engine,
-    client: RepoClient,
-    policy: &'a LoadedPolicy,
-    repository: RepoName,
-    number: PrNumber,
-    pull: PullInfo,
-    lock: PrLock,
-    now: DateTime<Utc>,
+pub(crate) struct Look<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) client: RepoClient,
+    pub(crate) policy: &'a LoadedPolicy,
+    pub(crate) repository: RepoName,
+    pub(crate) number: PrNumber,
+    pub(crate) pull: PullInfo,
+    pub(crate) lock: PrLock,
+    pub(crate) now: DateTime<Utc>,
 }
 
 impl Engine {
@@ -80,6 +79,9 @@ impl Engine {
             now: self.clock.now(),
         };
         let (mut changes, next) = look.run(lease.payload()).await?;
+        if lease.payload().get(REASSERT).and_then(Value::as_bool) == Some(true) {
+            look.reassert(&mut changes).await?;
+        }
         if entry.shadow {
             changes.publications.clear();
             changes.superseded.clear();
@@ -116,11 +118,38 @@ impl Look<'_> {
         )
         .await?;
         points::reach("thread-recorded");
+        let (mut changes, next) = self.state_of(&conversation, &seen, payload).await?;
+        let answers = self.answers(&conversation, &changes).await?;
+        changes.publications.extend(answers);
+        Ok((changes, next))
+    }
+
+    /// What the pull request's state is, and what is to be shown of it.
+    async fn state_of(
+        &self,
+        conversation: &Conversation,
+        seen: &HeadSeen,
+        payload: &Value,
+    ) -> Result<(Changes, Next), JudgeError> {
+        let store = &self.engine.store;
+        let pull_request = i64::try_from(self.number.0).unwrap_or(i64::MAX);
+        let head = self.pull.head_sha.clone();
+        if let Some(exempt) = self.exempt().await? {
+            return Ok(exempt);
+        }
         let Some(found) = &conversation.newest else {
-            return Ok((self.without_signoff(&conversation), Next::Done));
+            let mut changes = self.without_signoff(conversation);
+            changes
+                .publications
+                .extend(self.early_reaction(conversation, seen).await);
+            return Ok((changes, Next::Done));
         };
         if self.pull.draft {
-            return Ok((self.status_only(&HeadState::WaitingForReady, Some(found)), Next::Done));
+            let mut changes = self.status_only(&HeadState::WaitingForReady, Some(found));
+            changes
+                .publications
+                .extend(self.early_reaction(conversation, seen).await);
+            return Ok((changes, Next::Done));
         }
         let signoff = found.item.key;
         let pinned = if seen.had_another && seen.first_seen_at > found.item.updated_at {
@@ -139,7 +168,11 @@ impl Look<'_> {
             (pinned == head.as_str()).then_some(pinned)
         };
         if pinned.is_none() {
-            return self.stale(found).await;
+            let (mut changes, next) = self.stale(found).await?;
+            changes
+                .publications
+                .extend(self.early_reaction(conversation, seen).await);
+            return Ok((changes, next));
         }
         let before = store
             .latest_evaluation(
@@ -171,7 +204,7 @@ impl Look<'_> {
                 tracing::info!(repo.name = %self.repository, pr.number = self.number.0, calls = stats.calls, "evidence gathered");
                 metrics::histogram!("countersign_gather_calls")
                     .record(f64::from(u32::try_from(stats.calls).unwrap_or(u32::MAX)));
-                self.conclude(found, &conversation, &evidence, before, payload).await
+                self.conclude(found, conversation, &evidence, before, payload).await
             }
             // Something moved while we looked: look again, on what is there now.
             Gathered::HeadMoved { .. }
@@ -179,6 +212,127 @@ impl Look<'_> {
             | Gathered::SignoffChanged
             | Gathered::SignoffGone => again(Duration::from_millis(200)),
         }
+    }
+
+    /// Whether all that is changed belongs to owners whose paths need no sign-off.
+    async fn exempt(&self) -> Result<Option<(Changes, Next)>, JudgeError> {
+        let policy = &self.policy.policy;
+        if policy.scope.exempt_owners.is_empty() {
+            return Ok(None);
+        }
+        let reading: BoxFuture<'_, Result<Option<gather::Scope>, countersign_github::GitHubError>> =
+            Box::pin(gather::scope(&self.client, self.number, &policy.paths.codeowners));
+        let found = reading.await?.filter(|found| found.head == self.pull.head_sha);
+        let Some(found) = found else {
+            // It moved meanwhile: look again, on what is there now.
+            return Ok(Some((
+                Changes::default(),
+                Next::After(Duration::from_millis(200), json!({})),
+            )));
+        };
+        Ok(scope::exemption(&found, &policy.scope.exempt_owners)
+            .map(|why| (self.status_only(&HeadState::Exempt(&why), None), Next::Done)))
+    }
+
+    /// The reaction to a reuse command while nothing is judged: whether it means a run that can be reused now. The command's own
+    /// comment stands for the sign-off, since evidence is gathered for some text; nothing is judged on it.
+    async fn early_reaction(&self, conversation: &Conversation, seen: &HeadSeen) -> Option<DesiredPublication> {
+        let (_, comment) = conversation.command.as_ref()?;
+        let request = GatherRequest {
+            pull_request: self.number,
+            signoff: SignoffKey {
+                place: SignoffPlace::IssueComment,
+                id: *comment,
+            },
+            policy: self.policy,
+            now: self.now,
+            head_seen_at: seen.had_another.then_some(seen.first_seen_at),
+        };
+        let gathering: BoxFuture<'_, Result<Gathered, countersign_github::GatherError>> =
+            Box::pin(gather(&self.client, &request));
+        match gathering.await {
+            Ok(Gathered::Evidence { evidence, .. }) => {
+                let usable = countersign_checks::reuse_usable(&evidence, self.policy);
+                let wish = ReactionWish {
+                    comment: *comment,
+                    usable,
+                };
+                Some(wish.row())
+            }
+            Ok(_) => None,
+            Err(error) => {
+                // A reaction is a courtesy: it must not keep the state from being shown.
+                tracing::info!(repo.name = %self.repository, pr.number = self.number.0, %error, "no reaction to the reuse command yet");
+                None
+            }
+        }
+    }
+
+    /// Answers to questions that have none yet.
+    async fn answers(
+        &self,
+        conversation: &Conversation,
+        changes: &Changes,
+    ) -> Result<Vec<DesiredPublication>, JudgeError> {
+        if conversation.questions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let store = &self.engine.store;
+        let number = i64::try_from(self.number.0).unwrap_or(i64::MAX);
+        let given: Vec<String> = store
+            .publications(self.repository.as_str(), number)
+            .await?
+            .into_iter()
+            .filter(|row| wishes::is_answer(&row.kind))
+            .map(|row| row.target)
+            .collect();
+        let newest = match changes.evaluations.last() {
+            Some(new) => Some(new.verdict.clone()),
+            None => {
+                let filter = EvaluationFilter {
+                    repository: Some(self.repository.to_string()),
+                    pull_request: Some(number),
+                    ..EvaluationFilter::default()
+                };
+                let found = store.evaluations(&filter, 1).await?;
+                found.into_iter().next().map(|found| found.verdict)
+            }
+        };
+        let verdict: Option<Verdict> = newest.and_then(|text| serde_json::from_str(&text).ok());
+        let open = conversation
+            .questions
+            .iter()
+            .filter(|question| !given.contains(&question.comment.to_string()));
+        Ok(open
+            .take(ANSWERS.saturating_sub(given.len()))
+            .map(|question| {
+                let body = answers::answer(question, &self.policy.policy, verdict.as_ref());
+                let comment = question.comment;
+                AnswerWish { comment, body }.row()
+            })
+            .collect())
+    }
+
+    /// Makes the publisher compare what is shown with GitHub, even where nothing is new.
+    async fn reassert(&self, changes: &mut Changes) -> Result<(), JudgeError> {
+        for wish in &mut changes.publications {
+            wish.reassert = wishes::is_lasting(&wish.kind);
+        }
+        let number = i64::try_from(self.number.0).unwrap_or(i64::MAX);
+        for row in self.engine.store.publications(self.repository.as_str(), number).await? {
+            let shown = row.state == PublicationState::Done && wishes::is_comment(&row.kind);
+            let mentioned = |wish: &DesiredPublication| wish.target == row.target;
+            if shown && !changes.publications.iter().any(mentioned) {
+                changes.publications.push(DesiredPublication {
+                    kind: row.kind,
+                    target: row.target,
+                    desired: row.desired,
+                    evaluation: row.evaluation,
+                    reassert: true,
+                });
+            }
+        }
+        Ok(())
     }
 
     fn state(&self, number: i64) -> PullRequestState {
@@ -195,7 +349,7 @@ impl Look<'_> {
         }
     }
 
-    fn status(&self, state: &HeadState<'_>, found: Option<&Found>) -> StatusWish {
+    pub(crate) fn status(&self, state: &HeadState<'_>, found: Option<&Found>) -> StatusWish {
         let url = found.map(|found| found.item.url.clone());
         StatusWish::new(
             &self.pull.head_sha,
@@ -205,7 +359,7 @@ impl Look<'_> {
         )
     }
 
-    fn status_only(&self, state: &HeadState<'_>, found: Option<&Found>) -> Changes {
+    pub(crate) fn status_only(&self, state: &HeadState<'_>, found: Option<&Found>) -> Changes {
         Changes {
             publications: vec![self.status(state, found).row(None)],
             ..Changes::default()
@@ -227,7 +381,7 @@ impl Look<'_> {
     }
 
     /// The head is not the one that was signed.
-    async fn stale(&self, found: &Found) -> Result<(Changes, Next), JudgeError> {
+    pub(crate) async fn stale(&self, found: &Found) -> Result<(Changes, Next), JudgeError> {
         let number = i64::try_from(self.number.0).unwrap_or(i64::MAX);
         let last = self
             .engine
@@ -249,226 +403,10 @@ impl Look<'_> {
         };
         Ok((self.status_only(&state, Some(found)), Next::Done))
     }
-
-    /// From evidence to what is stored and shown.
-    async fn conclude(
-        &self,
-        found: &Found,
-        conversation: &Conversation,
-        evidence: &Evidence,
-        before: Option<Evaluation>,
-        payload: &Value,
-    ) -> Result<(Changes, Next), JudgeError> {
-        if let Some(editor) = &evidence.signoff.edited_by_other {
-            let why = format!("{editor} edited it");
-            return Ok((self.status_only(&HeadState::SignoffVoid(&why), Some(found)), Next::Done));
-        }
-        if let Some(young) = committed_after(evidence) {
-            tracing::info!(repo.name = %self.repository, pr.number = self.number.0, commit = %young, "a commit is younger than the sign-off");
-            return self.stale(found).await;
-        }
-        // Judging is pure and short, but a large pull request must not hold up the other tasks of this thread.
-        let verdict = tokio::task::block_in_place(|| countersign_checks::evaluate(evidence, self.policy));
-        points::reach("verdict-made");
-        let mut reactions = Vec::new();
-        if let Some((_, comment)) = &conversation.command {
-            let usable = countersign_checks::reuse_usable(evidence, self.policy);
-            reactions.push(
-                ReactionWish {
-                    comment: *comment,
-                    usable,
-                }
-                .row(),
-            );
-        }
-        if verdict.decision == Decision::Undecided {
-            return Ok(self.undecided(found, &verdict, before, payload, reactions));
-        }
-        let mut changes = self.decided(found, evidence, verdict, before).await?;
-        changes.publications.extend(reactions);
-        Ok((changes, Next::Done))
-    }
-
-    fn undecided(
-        &self,
-        found: &Found,
-        verdict: &Verdict,
-        before: Option<Evaluation>,
-        payload: &Value,
-        reactions: Vec<countersign_store::DesiredPublication>,
-    ) -> (Changes, Next) {
-        let missing = verdict.missing();
-        let since = payload
-            .get(UNAVAILABLE_SINCE)
-            .and_then(Value::as_str)
-            .and_then(|text| text.parse::<DateTime<Utc>>().ok())
-            .unwrap_or(self.now);
-        let hopeless = missing.iter().all(|cause| cause.kind != CauseKind::Transient);
-        let over = self.now - since >= TimeDelta::minutes(i64::from(self.policy.policy.timing.cannot_judge_after));
-        let mut changes = Changes {
-            publications: reactions,
-            ..Changes::default()
-        };
-        // What was decided for this head stays; a fault of the infrastructure never replaces it.
-        if before.is_none() {
-            let line = if hopeless || over {
-                let what = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-                waiting_line(&HeadState::CannotJudge(&what))
-            } else {
-                status_line(verdict)
-            };
-            let context = &self.policy.policy.publish.status_context;
-            changes
-                .publications
-                .push(StatusWish::new(&self.pull.head_sha, context, line, Some(found.item.url.clone())).row(None));
-        }
-        if hopeless || (over && payload.get(DEADLINE_NOTED).is_none()) {
-            changes.audit.push(self.audit(
-                "cannot_judge",
-                "the evidence could not be read",
-                json!({ "missing": missing }),
-            ));
-        }
-        let delay = if hopeless || over {
-            RETRY_AFTER_DEADLINE
-        } else {
-            RETRY_UNAVAILABLE
-        };
-        let mut payload = json!({ UNAVAILABLE_SINCE: since.to_rfc3339() });
-        if over {
-            payload[DEADLINE_NOTED] = Value::Bool(true);
-        }
-        (changes, Next::After(delay, payload))
-    }
-
-    async fn decided(
-        &self,
-        found: &Found,
-        evidence: &Evidence,
-        verdict: Verdict,
-        before: Option<Evaluation>,
-    ) -> Result<Changes, JudgeError> {
-        let store = &self.engine.store;
-        let number = i64::try_from(self.number.0).unwrap_or(i64::MAX);
-        let record = countersign_checks::record(evidence).map_err(|error| JudgeError::Internal(error.to_string()))?;
-        store
-            .put_blob(BlobKind::Evidence, &digest::sha256_hex(&record), record.clone())
-            .await?;
-        let policy = digest::canonical_json(&self.policy.tree.to_json())
-            .map_err(|error| JudgeError::Internal(error.to_string()))?;
-        store
-            .put_blob(BlobKind::Policy, &self.policy.digest, policy.into_bytes())
-            .await?;
-        points::reach("evidence-stored");
-        let id = NewEvaluation::fresh_id();
-        let text = serde_json::to_string(&verdict).map_err(|error| JudgeError::Internal(error.to_string()))?;
-        let shown_before = before
-            .as_ref()
-            .and_then(|before| serde_json::from_str::<Verdict>(&before.verdict).ok());
-        let unchanged = shown_before.as_ref().is_some_and(|old| same_to_a_reader(old, &verdict));
-        let mut changes = Changes::default();
-        let mut evaluation = id;
-        if unchanged && let Some(before) = &before {
-            evaluation = before.id;
-        } else {
-            changes.evaluations.push(NewEvaluation {
-                id,
-                signoff: verdict.signoff.to_string(),
-                head_sha: verdict.head_sha.to_string(),
-                base_sha: verdict.trusted_sha.to_string(),
-                decision: verdict.decision.word().to_owned(),
-                evidence_digest: digest::sha256_hex(&record),
-                policy_digest: self.policy.digest.clone(),
-                policy_name: self.policy.policy.name.clone(),
-                engine_version: verdict.engine_version.clone(),
-                verdict: text,
-                supersedes: before.as_ref().map(|before| before.id),
-            });
-            let same_decision = shown_before
-                .as_ref()
-                .is_some_and(|old| old.decision == verdict.decision);
-            self.wish_comment(&mut changes, &verdict, id, same_decision, number)
-                .await?;
-            for row in verdict.rows.iter().filter(|row| row.lifted.is_some()) {
-                changes.audit.push(self.audit(
-                    "answered",
-                    &row.plain(),
-                    json!({ "check": row.slug, "lifted": row.lifted, "evaluation": id }),
-                ));
-            }
-        }
-        let url = self.engine.page(evaluation).or_else(|| Some(found.item.url.clone()));
-        let context = &self.policy.policy.publish.status_context;
-        changes
-            .publications
-            .push(StatusWish::new(&self.pull.head_sha, context, status_line(&verdict), url).row(Some(evaluation)));
-        metrics::counter!("countersign_verdicts_total", "decision" => verdict.decision.word()).increment(1);
-        Ok(changes)
-    }
-
-    /// One comment for a sign-off: edited while the decision stays, a new one when it changes, the old one folded.
-    async fn wish_comment(
-        &self,
-        changes: &mut Changes,
-        verdict: &Verdict,
-        id: uuid::Uuid,
-        same_decision: bool,
-        number: i64,
-    ) -> Result<(), JudgeError> {
-        let known = self.engine.store.publications(self.repository.as_str(), number).await?;
-        let mut newest = 0;
-        for row in known.iter().filter(|row| wishes::is_comment(&row.kind)) {
-            let Some((signoff, count)) = wishes::read_comment_target(&row.target) else {
-                continue;
-            };
-            if signoff == verdict.signoff {
-                newest = newest.max(count);
-            }
-        }
-        let count = if same_decision && newest > 0 {
-            newest
-        } else {
-            newest + 1
-        };
-        let target = wishes::comment_target(&verdict.signoff, count);
-        for row in known
-            .iter()
-            .filter(|row| wishes::is_comment(&row.kind) && row.target != target)
-        {
-            changes.publications.push(
-                MinimiseWish {
-                    comment_target: row.target.clone(),
-                }
-                .row(),
-            );
-        }
-        let publish = &self.policy.policy.publish;
-        let body = comment(verdict, &publish.comment, self.engine.page(id).as_deref());
-        let wish = CommentWish {
-            signoff: verdict.signoff,
-            head: verdict.head_sha.clone(),
-            marker: publish.comment.marker.clone(),
-            body,
-        };
-        changes.publications.push(wish.row(count, Some(id)));
-        Ok(())
-    }
-
-    fn audit(&self, action: &str, message: &str, detail: Value) -> NewAudit {
-        NewAudit {
-            actor: "countersign".into(),
-            action: action.into(),
-            repository: Some(self.repository.to_string()),
-            pull_request: i64::try_from(self.number.0).ok(),
-            evaluation: None,
-            message: message.into(),
-            detail,
-        }
-    }
 }
 
-const UNAVAILABLE_SINCE: &str = "unavailable_since";
-const DEADLINE_NOTED: &str = "deadline_noted";
+/// In the payload of a look: since when evidence cannot be read.
+pub(crate) const UNAVAILABLE_SINCE: &str = "unavailable_since";
 
 fn decision_of(word: &str) -> Decision {
     [
@@ -480,21 +418,4 @@ fn decision_of(word: &str) -> Decision {
     .into_iter()
     .find(|decision| decision.word() == word)
     .unwrap_or(Decision::Undecided)
-}
-
-/// Whether two verdicts on one head read the same; digests of evidence and the time differ with every look.
-fn same_to_a_reader(old: &Verdict, new: &Verdict) -> bool {
-    old.decision == new.decision
-        && old.rows == new.rows
-        && old.not_run == new.not_run
-        && (&old.policy, &old.policy_version) == (&new.policy, &new.policy_version)
-}
-
-/// The head commit, if it says that it was made after the sign-off was last written: then it cannot have been reviewed.
-fn committed_after(evidence: &Evidence) -> Option<&CommitSha> {
-    let commits = evidence.commits.present()?;
-    let head = commits
-        .iter()
-        .find(|commit| commit.sha == evidence.pull_request.head_sha)?;
-    (head.committed_at? > evidence.signoff.updated_at + COMMIT_TOLERANCE).then_some(&head.sha)
 }

@@ -77,3 +77,29 @@ impl Policies {
         self.loaded.write().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEMO: &str = include_str!("../../countersign-cli/demo/policy.yaml");
+
+    #[test]
+    fn a_broken_policy_leaves_the_one_before_in_force() {
+        let folder = std::env::temp_dir().join(format!("countersign-policies-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("demo.yaml");
+        std::fs::write(&file, DEMO).unwrap();
+        let policies = Policies::new(folder.clone());
+        let before = policies.get("demo").unwrap().digest.clone();
+        std::fs::write(&file, format!("{DEMO}\nno_such_field: 1\n")).unwrap();
+        let errors = policies.reload();
+        assert_eq!(errors.len(), 1);
+        assert!(errors[0].to_string().contains("no_such_field"), "{}", errors[0]);
+        assert_eq!(policies.get("demo").unwrap().digest, before);
+        std::fs::write(&file, DEMO.replacen("settle_seconds: 0", "settle_seconds: 1", 1)).unwrap();
+        assert!(policies.reload().is_empty());
+        assert_ne!(policies.get("demo").unwrap().digest, before);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -3,8 +3,8 @@
 use countersign_core::PrNumber;
 use countersign_core::render::State;
 use countersign_github::publish::{
-    DesiredComment, DesiredStatus, Reaction, StatusState, ensure_comment, ensure_reaction, ensure_status, minimise,
-    own_verdict_comments,
+    DesiredAnswer, DesiredComment, DesiredStatus, Reaction, StatusState, ensure_answer, ensure_comment,
+    ensure_reaction, ensure_status, minimise, own_verdict_comments,
 };
 use countersign_github::{GitHubError, RepoClient};
 use countersign_store::{Backoff, NewAudit, PrLock, Publication, PublicationState, Published, Retry, WorkLease};
@@ -94,6 +94,7 @@ impl Engine {
                         body: &wish.body,
                         remembered: row.remote_id.as_deref().and_then(|id| id.parse().ok()),
                         not_these: &others,
+                        uncertain: row.uncertain,
                     },
                 )
                 .await?;
@@ -144,6 +145,17 @@ impl Engine {
                 ensure_reaction(client, wish.comment, reaction).await?;
                 Ok(Published::default())
             }
+            Wish::Answer(wish) => {
+                let desired = DesiredAnswer {
+                    pull_request: number,
+                    body: &wish.body,
+                };
+                let published = ensure_answer(client, &desired).await?;
+                Ok(Published {
+                    remote_id: Some(published.id.to_string()),
+                    remote_url: Some(published.url),
+                })
+            }
             Wish::Minimise(wish) => {
                 let old = self.remote_comment(lock, &wish.comment_target).await;
                 let word = self.marker_word(&row.repository);
@@ -164,7 +176,9 @@ impl Engine {
             .await
             .unwrap_or_default();
         rows.iter()
-            .filter(|row| wishes::is_comment(&row.kind) && Some(row.target.as_str()) != except)
+            .filter(|row| {
+                wishes::is_answer(&row.kind) || wishes::is_comment(&row.kind) && Some(row.target.as_str()) != except
+            })
             .filter_map(|row| row.remote_id.as_deref()?.parse().ok())
             .collect()
     }

@@ -1,18 +1,21 @@
-//! Looking for what was lost: deliveries that never reached us, pull requests that changed while nobody listened.
+//! Looking for what was lost: deliveries that never reached us, pull requests that changed while nobody listened, work that was
+//! given up.
 //!
 //! Nothing here repairs by guessing: it only asks GitHub to deliver again, or asks for another look. Every repair is
 //! counted and logged with its cause.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use countersign_core::RepoName;
-use countersign_store::Backoff;
+use countersign_github::PullInfo;
+use countersign_store::{Backoff, KnownPullRequest, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, JudgeError};
-use crate::worker::judge_work;
+use crate::worker::{judge_work, reassert_work};
 
 /// Events that can lead to work; others need no second delivery.
 const EVENTS: &[&str] = &[
@@ -27,9 +30,22 @@ const EVENTS: &[&str] = &[
 /// How far back failed deliveries are looked for: GitHub keeps them for three days.
 const LOOK_BACK: TimeDelta = TimeDelta::days(3);
 
+/// GitHub's dates are whole seconds: a look in the same second as a change, or nearly so, may have come just before it.
+const SAME_MOMENT: TimeDelta = TimeDelta::seconds(5);
+
+/// Pull requests of one repository that are looked at again in one pass though nothing seems to have changed.
+const RECHECKS: i64 = 200;
+
+/// What was given up is tried again after so long; at start, at once.
+const REVIVE_AFTER: TimeDelta = TimeDelta::hours(1);
+
+/// At most so many given-up works are taken up again at once.
+const REVIVED: i64 = 1_000;
+
 /// At start and on a timer.
 pub async fn run(engine: Arc<Engine>, stop: CancellationToken) {
     let every = Duration::from_secs(engine.settings.config.server.reconcile_minutes.max(1) * 60);
+    let mut revive_before = Utc::now() + TimeDelta::days(1);
     while !stop.is_cancelled() {
         if let Err(error) = redeliver(&engine).await {
             tracing::warn!(%error, "could not look for failed deliveries");
@@ -37,7 +53,11 @@ pub async fn run(engine: Arc<Engine>, stop: CancellationToken) {
         if let Err(error) = reconcile(&engine).await {
             tracing::warn!(%error, "could not reconcile");
         }
+        if let Err(error) = revive(&engine, revive_before).await {
+            tracing::warn!(%error, "could not take up again what was given up");
+        }
         tokio::select! { () = tokio::time::sleep(every) => {}, () = stop.cancelled() => {} }
+        revive_before = Utc::now() - REVIVE_AFTER;
     }
 }
 
@@ -59,7 +79,7 @@ pub async fn redeliver(engine: &Engine) -> Result<usize, JudgeError> {
             Ok(()) => {
                 asked += 1;
                 tracing::info!(delivery.guid = %delivery.guid, event = %delivery.event, status = delivery.status_code, "asked GitHub to deliver again");
-                metrics::counter!("countersign_repairs_total", "cause" => "redelivery").increment(1);
+                repaired("redelivery", 1);
             }
             Err(error) => tracing::warn!(delivery.guid = %delivery.guid, %error, "could not ask for a redelivery"),
         }
@@ -67,7 +87,8 @@ pub async fn redeliver(engine: &Engine) -> Result<usize, JudgeError> {
     Ok(asked)
 }
 
-/// Asks for a look at every open pull request. A repository that fails is left alone for a while, and stops no other.
+/// Asks for a look at every open pull request that changed, and at those that were not looked at for long. A repository that fails
+/// is left alone for a while, and stops no other.
 ///
 /// # Errors
 /// When the App's repositories or the database cannot be read.
@@ -106,32 +127,94 @@ pub async fn reconcile(engine: &Engine) -> Result<usize, JudgeError> {
 
 async fn reconcile_one(engine: &Engine, repository: &RepoName) -> Result<usize, JudgeError> {
     let client = engine.app.repository(repository).await?;
+    let listed = client.list_open_pull_requests().await?;
+    let numbers: Vec<i64> = listed.iter().map(|pull| number_of(pull.number.0)).collect();
+    let known = engine.store.known_pull_requests(repository.as_str(), &numbers).await?;
+    let known: BTreeMap<i64, KnownPullRequest> = known.into_iter().map(|known| (known.number, known)).collect();
     let mut work = Vec::new();
-    let mut open = std::collections::BTreeSet::new();
-    for pull in client.list_open_pull_requests().await? {
-        open.insert(pull.number.0);
-        let known = engine
-            .store
-            .pull_request(repository.as_str(), i64::try_from(pull.number.0).unwrap_or(i64::MAX))
-            .await?;
-        // What did not change since we looked needs no look: GitHub moves `updated_at` with every comment, review and push.
-        let changed = known.is_none_or(|known| {
-            known.version_at < pull.updated_at || known.head_sha != pull.head_sha.as_str() || !known.open
-        });
-        if changed {
+    for pull in &listed {
+        if known
+            .get(&number_of(pull.number.0))
+            .is_none_or(|known| changed(known, pull))
+        {
             tracing::info!(repo.name = %repository, pr.number = pull.number.0, "changed while nobody listened");
-            metrics::counter!("countersign_repairs_total", "cause" => "reconcile").increment(1);
+            repaired("reconcile", 1);
             work.push(judge_work(repository.as_str(), pull.number.0, Duration::ZERO));
         }
     }
     // What we hold for open and GitHub does not list any more was closed.
-    for known in engine.store.open_pull_requests(repository.as_str(), 10_000).await? {
-        if let Ok(number) = u64::try_from(known.number)
-            && !open.contains(&number)
-        {
+    for gone in known
+        .values()
+        .filter(|known| known.open && !numbers.contains(&known.number))
+    {
+        if let Ok(number) = u64::try_from(gone.number) {
             work.push(judge_work(repository.as_str(), number, Duration::ZERO));
         }
     }
     engine.store.request_work(&work).await?;
-    Ok(work.len())
+    let age = Duration::from_secs(engine.settings.config.server.recheck_minutes * 60);
+    let rechecked = engine
+        .store
+        .request_rechecks(repository.as_str(), age, RECHECKS, |number| {
+            reassert_work(repository.as_str(), u64::try_from(number).unwrap_or(0), Duration::ZERO)
+        })
+        .await?;
+    Ok(work.len() + rechecked)
+}
+
+fn number_of(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Whether a pull request may have changed since we looked: GitHub moves `updated_at` with every comment, review and push.
+fn changed(known: &KnownPullRequest, listed: &PullInfo) -> bool {
+    !known.open
+        || known.head_sha != listed.head_sha.as_str()
+        || known.version_at < listed.updated_at
+        || known.last_seen_at - listed.updated_at < SAME_MOMENT
+}
+
+/// Takes up again what was given up before a moment: its cause may be gone. Returns how many.
+///
+/// # Errors
+/// When the database cannot be asked.
+pub async fn revive(engine: &Engine, before: DateTime<Utc>) -> Result<usize, StoreError> {
+    let store = &engine.store;
+    let mut revived = 0;
+    for dead in store
+        .dead_work(REVIVED)
+        .await?
+        .into_iter()
+        .filter(|dead| dead.dead_at < before)
+    {
+        if store.revive_work(&dead.kind, &dead.key).await? {
+            tracing::info!(work.kind = %dead.kind, work.key = %dead.key, last_error = dead.last_error, "taken up again");
+            revived += 1;
+        }
+    }
+    for failed in store.failed_publications(REVIVED).await? {
+        // Folding or answering a comment that is gone stays given up.
+        let due = failed.next_attempt_at < before && crate::wishes::is_lasting(&failed.kind);
+        if due && store.revive_publication(failed.id).await? {
+            tracing::info!(repo.name = %failed.repository, pr.number = failed.pull_request, kind = %failed.kind, last_error = failed.last_error, "taken up again");
+            revived += 1;
+        }
+    }
+    for delivery in store
+        .dead_deliveries(REVIVED)
+        .await?
+        .into_iter()
+        .filter(|dead| dead.received_at < before)
+    {
+        if store.redo_delivery(&delivery.guid).await? {
+            tracing::info!(delivery.guid = %delivery.guid, last_error = delivery.last_error, "taken up again");
+            revived += 1;
+        }
+    }
+    repaired("given up", revived);
+    Ok(revived)
+}
+
+fn repaired(cause: &'static str, count: usize) {
+    metrics::counter!("countersign_repairs_total", "cause" => cause).increment(u64::try_from(count).unwrap_or(0));
 }

@@ -18,6 +18,8 @@ pub enum Route {
         number: u64,
         /// Why, for the log.
         cause: &'static str,
+        /// What we show was changed by somebody: it is to be compared with GitHub and written again.
+        reassert: bool,
     },
     /// Look at all pull requests that contain a commit; which ones they are has to be found out.
     Commit {
@@ -29,6 +31,8 @@ pub enum Route {
         numbers: Vec<u64>,
         /// Why, for the log.
         cause: &'static str,
+        /// As for a pull request.
+        reassert: bool,
     },
     /// Nothing to do, for this reason.
     Ignored(&'static str),
@@ -71,9 +75,16 @@ pub fn route(event: &Event, policy: Option<&Policy>, own: &SelfIdentity) -> Rout
             if own.is(event.comment.user.as_ref(), event.comment.app_id()) {
                 return if event.action == "created" {
                     Route::Ignored("our own comment")
+                } else if own.is(Some(&event.sender), None) {
+                    Route::Ignored("our own change of our comment")
                 } else {
                     // Somebody changed or removed what we wrote: look, and show it again.
-                    pull(&event.repository, event.number, "our comment was changed")
+                    Route::PullRequest {
+                        repository: event.repository.clone(),
+                        number: event.number,
+                        cause: "our comment was changed",
+                        reassert: true,
+                    }
                 };
             }
             let texts = [event.comment.body.as_deref(), event.old_body.as_deref()];
@@ -129,6 +140,7 @@ pub fn route(event: &Event, policy: Option<&Policy>, own: &SelfIdentity) -> Rout
                     sha: event.run.head_sha.clone(),
                     numbers: event.run.pull_requests().collect(),
                     cause: "sweep run completed",
+                    reassert: false,
                 }
             }
         }
@@ -143,6 +155,7 @@ pub fn route(event: &Event, policy: Option<&Policy>, own: &SelfIdentity) -> Rout
                     sha: event.sha.clone(),
                     numbers: Vec::new(),
                     cause: "our status was overwritten",
+                    reassert: true,
                 }
             }
         }
@@ -155,6 +168,7 @@ fn pull(repository: &str, number: u64, cause: &'static str) -> Route {
         repository: repository.to_owned(),
         number,
         cause,
+        reassert: false,
     }
 }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::Engine;
 use crate::http::{AppState, router};
-use crate::{recover, worker};
+use crate::{meters, recover, worker};
 
 /// A running server.
 pub struct Service {
@@ -38,6 +38,21 @@ impl Service {
             rejections: Arc::clone(&rejections),
         });
         let mut tasks = Vec::new();
+        if let Some(listen) = engine.settings.config.server.metrics_listen
+            && let Some(handle) = meters::install()
+        {
+            let listener = TcpListener::bind(listen).await?;
+            let app = meters::router(Arc::clone(&engine), handle);
+            let stopping = stop.clone();
+            tasks.push(tokio::spawn(async move {
+                if let Err(error) = axum::serve(listener, app)
+                    .with_graceful_shutdown(async move { stopping.cancelled().await })
+                    .await
+                {
+                    tracing::error!(%error, "the server of metrics ended");
+                }
+            }));
+        }
         let stopping = stop.clone();
         tasks.push(tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, app)

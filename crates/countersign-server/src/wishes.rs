@@ -51,6 +51,15 @@ pub struct MinimiseWish {
     pub comment_target: String,
 }
 
+/// An answer to a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerWish {
+    /// The comment that asks.
+    pub comment: u64,
+    /// The whole text.
+    pub body: String,
+}
+
 /// A row of the outbox, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wish {
@@ -62,12 +71,15 @@ pub enum Wish {
     Reaction(ReactionWish),
     /// See [`MinimiseWish`].
     Minimise(MinimiseWish),
+    /// See [`AnswerWish`].
+    Answer(AnswerWish),
 }
 
 const COMMENT: &str = "comment";
 const STATUS: &str = "status";
 const REACTION: &str = "reaction";
 const MINIMISE: &str = "minimise";
+const ANSWER: &str = "answer";
 
 fn row(kind: &str, target: String, desired: Value, evaluation: Option<Uuid>) -> DesiredPublication {
     DesiredPublication {
@@ -141,10 +153,30 @@ impl MinimiseWish {
     }
 }
 
-/// Whether a row of the outbox is a comment.
+impl AnswerWish {
+    /// As a row.
+    #[must_use]
+    pub fn row(&self) -> DesiredPublication {
+        row(ANSWER, self.comment.to_string(), json!(self), None)
+    }
+}
+
+/// Whether a row of the outbox is an answer.
+#[must_use]
+pub fn is_answer(kind: &str) -> bool {
+    kind == ANSWER
+}
+
+/// Whether a row of the outbox is a verdict's comment.
 #[must_use]
 pub fn is_comment(kind: &str) -> bool {
     kind == COMMENT
+}
+
+/// Whether somebody else can change it after we showed it, so that it has to be shown again.
+#[must_use]
+pub fn is_lasting(kind: &str) -> bool {
+    matches!(kind, COMMENT | STATUS)
 }
 
 /// Reads a row.
@@ -158,6 +190,7 @@ pub fn read(kind: &str, desired: &Value) -> Result<Wish, serde_json::Error> {
         STATUS => Wish::Status(serde_json::from_value(desired)?),
         REACTION => Wish::Reaction(serde_json::from_value(desired)?),
         MINIMISE => Wish::Minimise(serde_json::from_value(desired)?),
+        ANSWER => Wish::Answer(serde_json::from_value(desired)?),
         other => return Err(serde::de::Error::custom(format!("unknown kind {other}"))),
     })
 }

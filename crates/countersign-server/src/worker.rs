@@ -32,6 +32,29 @@ pub fn judge_work(repository: &str, number: u64, settle: Duration) -> NewWork {
     NewWork::on_pull_request(WORK_KIND_JUDGE, repository, i64::try_from(number).unwrap_or(i64::MAX)).after(settle)
 }
 
+/// In the payload of a look: what is shown is to be compared with GitHub even where it is what we last wrote.
+pub(crate) const REASSERT: &str = "reassert";
+
+/// How long after a foreign change of what we show it is shown again. Whoever writes again at once must not be answered at once,
+/// or two programs write as fast as they can.
+const REASSERT_AFTER: Duration = Duration::from_secs(2);
+
+/// Work on one pull request of which somebody changed what we show there.
+#[must_use]
+pub fn reassert_work(repository: &str, number: u64, settle: Duration) -> NewWork {
+    judge_work(repository, number, settle).with_payload(serde_json::json!({ REASSERT: true }))
+}
+
+/// The work that a route asks for on one of its pull requests.
+#[must_use]
+pub(crate) fn work_for(repository: &str, number: u64, settle: Duration, reassert: bool) -> NewWork {
+    if reassert {
+        reassert_work(repository, number, REASSERT_AFTER)
+    } else {
+        judge_work(repository, number, settle)
+    }
+}
+
 /// Runs workers until `stop`; what is under way is finished.
 pub async fn run(engine: Arc<Engine>, hands: usize, stop: CancellationToken) {
     let mut set = JoinSet::new();
@@ -194,16 +217,22 @@ async fn dispatch_one(engine: &Arc<Engine>, lease: &DeliveryLease) -> Result<(),
         Route::Ignored(reason) => {
             engine.store.ignore_delivery(lease, reason).await?;
         }
-        Route::PullRequest { repository, number, .. } => {
+        Route::PullRequest {
+            repository,
+            number,
+            reassert,
+            ..
+        } => {
             engine
                 .store
-                .finish_delivery(lease, &[judge_work(&repository, number, Duration::ZERO)])
+                .finish_delivery(lease, &[work_for(&repository, number, Duration::ZERO, reassert)])
                 .await?;
         }
         Route::Commit {
             repository,
             sha,
             mut numbers,
+            reassert,
             ..
         } => {
             for known in engine.store.pull_requests_with_head(&repository, &sha).await? {
@@ -221,7 +250,7 @@ async fn dispatch_one(engine: &Arc<Engine>, lease: &DeliveryLease) -> Result<(),
             numbers.dedup();
             let work: Vec<NewWork> = numbers
                 .iter()
-                .map(|number| judge_work(&repository, *number, Duration::ZERO))
+                .map(|number| work_for(&repository, *number, Duration::ZERO, reassert))
                 .collect();
             if work.is_empty() {
                 engine

@@ -50,7 +50,7 @@ pub use listen::WakeUps;
 pub use migrations::{MigrationState, migration_versions};
 pub use pins::HeadSeen;
 pub use publications::{DesiredPublication, Publication, PublicationState, Published, WORK_KIND_PUBLISH};
-pub use pull_requests::{PullRequestChange, PullRequestState};
+pub use pull_requests::{KnownPullRequest, PullRequestChange, PullRequestState};
 pub use rejected::RejectionCounter;
 pub use remarks::{Command, NewCommand, NewSignoff, ObservedRemark, RemarkOutcome, Signoff, SignoffState};
 pub use repositories::RepositoryState;

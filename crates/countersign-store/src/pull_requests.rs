@@ -1,9 +1,13 @@
 //! Pull requests as GitHub last told of them: for reconciling, for pages, and for noticing that a head moved.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 
 use crate::error::check_text;
-use crate::{Store, StoreError};
+use crate::time::seconds;
+use crate::work::request_work;
+use crate::{NewWork, Store, StoreError};
 
 /// A pull request as seen in an event or in an answer of the API.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
@@ -37,6 +41,21 @@ pub enum PullRequestChange {
     Updated(PullRequestState),
     /// A newer version is known; nothing was changed. This is what is known.
     Stale(PullRequestState),
+}
+
+/// What reconciling needs to know of a pull request.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct KnownPullRequest {
+    /// Number.
+    pub number: i64,
+    /// Head.
+    pub head_sha: String,
+    /// Not closed, as far as we know.
+    pub open: bool,
+    /// GitHub's `updated_at` of the version we hold.
+    pub version_at: DateTime<Utc>,
+    /// When it was looked at last, by the database's clock.
+    pub last_seen_at: DateTime<Utc>,
 }
 
 const COLUMNS: &str =
@@ -141,13 +160,47 @@ impl Store {
             .await?)
     }
 
-    /// Marks a pull request as compared with GitHub now.
-    pub async fn pull_request_reconciled(&self, repository: &str, number: i64) -> Result<(), StoreError> {
-        sqlx::query("UPDATE pull_requests SET reconciled_at = now() WHERE repository = $1 AND number = $2")
-            .bind(repository)
-            .bind(number)
-            .execute(self.pool())
-            .await?;
-        Ok(())
+    /// What is known of the open pull requests of a repository, and of those of these numbers, open or not.
+    pub async fn known_pull_requests(
+        &self,
+        repository: &str,
+        numbers: &[i64],
+    ) -> Result<Vec<KnownPullRequest>, StoreError> {
+        Ok(sqlx::query_as(
+            "SELECT number, head_sha, open, version_at, last_seen_at FROM pull_requests
+             WHERE repository = $1 AND (open OR number = ANY ($2)) ORDER BY number",
+        )
+        .bind(repository)
+        .bind(numbers)
+        .fetch_all(self.pool())
+        .await?)
+    }
+
+    /// Asks for work on the open pull requests of a repository for which nobody asked like this since `age`, at most so many and the
+    /// longest ago first. Of several replicas one asks. Answers how many there were.
+    pub async fn request_rechecks(
+        &self,
+        repository: &str,
+        age: Duration,
+        most: i64,
+        work: impl Fn(i64) -> NewWork,
+    ) -> Result<usize, StoreError> {
+        let mut transaction = self.pool().begin().await?;
+        let numbers: Vec<i64> = sqlx::query_scalar(
+            "UPDATE pull_requests p SET reconciled_at = now() FROM (
+                 SELECT number FROM pull_requests
+                 WHERE repository = $1 AND open AND coalesce(reconciled_at, first_seen_at) <= now() - make_interval(secs => $2)
+                 ORDER BY coalesce(reconciled_at, first_seen_at), number LIMIT $3 FOR UPDATE SKIP LOCKED) AS due
+             WHERE p.repository = $1 AND p.number = due.number RETURNING p.number",
+        )
+        .bind(repository)
+        .bind(seconds(age))
+        .bind(most)
+        .fetch_all(&mut *transaction)
+        .await?;
+        let asked: Vec<NewWork> = numbers.iter().map(|number| work(*number)).collect();
+        request_work(&mut transaction, &asked.iter().collect::<Vec<_>>()).await?;
+        transaction.commit().await?;
+        Ok(numbers.len())
     }
 }

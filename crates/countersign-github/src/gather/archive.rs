@@ -79,7 +79,7 @@ async fn once(
 }
 
 /// Reads a gzipped tar.
-fn unpack(
+pub(crate) fn unpack(
     packed: impl Read,
     wanted: &BTreeSet<BlobId>,
     max_file: u64,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use countersign_core::evidence::Artifact;
 use countersign_core::{Cause, CauseKind, Observed};
 
@@ -62,11 +61,11 @@ pub(crate) async fn files(repo: &RepoClient, artifact: &Artifact, max_bytes: u64
 }
 
 /// Texts of a zip. Entries that are no text are left out; anything that looks like an attack makes the whole unreadable.
-fn unpack(packed: &Bytes, most: u64) -> Result<BTreeMap<String, String>, (CauseKind, String)> {
+pub(crate) fn unpack(packed: &[u8], most: u64) -> Result<BTreeMap<String, String>, (CauseKind, String)> {
     let malformed = |error: &dyn std::fmt::Display| (CauseKind::Malformed, format!("the zip cannot be read: {error}"));
     let large = |why: String| (CauseKind::TooLarge, why);
     let allowed = most.min((packed.len() as u64).saturating_mul(RATIO).max(ALWAYS));
-    let mut archive = zip::ZipArchive::new(Cursor::new(packed.as_ref())).map_err(|error| malformed(&error))?;
+    let mut archive = zip::ZipArchive::new(Cursor::new(packed)).map_err(|error| malformed(&error))?;
     if archive.len() > ENTRIES {
         return Err(large(format!(
             "the zip has {} entries, and at most {ENTRIES} are read",
@@ -119,6 +118,7 @@ fn clean(name: &str) -> Option<String> {
 mod tests {
     use std::io::Write;
 
+    use bytes::Bytes;
     use zip::write::SimpleFileOptions;
 
     use super::*;

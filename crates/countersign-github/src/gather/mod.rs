@@ -1,12 +1,13 @@
 //! From GitHub to evidence. Everything is read by pinned commit; the pull request and the sign-off are read again at the end.
 
-mod archive;
-mod artifact;
+pub(crate) mod archive;
+pub(crate) mod artifact;
 mod history;
 mod links;
 mod people;
 mod pull;
 mod runs;
+mod scope;
 mod signoff;
 mod trees;
 mod upstream;
@@ -17,6 +18,7 @@ use countersign_core::{CommitSha, Evidence, PrNumber, SignoffKey};
 use countersign_policy::LoadedPolicy;
 use futures::future::BoxFuture;
 
+pub use self::scope::{Scope, scope};
 use crate::client::RepoClient;
 use crate::error::{GitHubError, Retry};
 

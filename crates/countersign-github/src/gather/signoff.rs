@@ -95,15 +95,15 @@ struct Editor {
     login: String,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Edited {
     last_edited_at: Option<DateTime<Utc>>,
     editor: Option<Editor>,
 }
 
-/// As evidence shows it. Who edited it last is asked for where it may have been edited; REST does not say it, its
-/// `updated_at` moves with more than edits, and reviews do not even have that.
+/// As evidence shows it. Who edited it last has to be asked for: REST does not say it, its `updated_at` moves with more than
+/// edits, and reviews do not even have that.
 pub(crate) async fn text(repo: &RepoClient, item: ThreadItem) -> Result<SignoffText, GitHubError> {
     let ghost = || {
         GHOST
@@ -111,12 +111,8 @@ pub(crate) async fn text(repo: &RepoClient, item: ThreadItem) -> Result<SignoffT
             .map_err(|error| GitHubError::Config(error.to_string()))
     };
     let author = item.author.clone().map_or_else(ghost, Ok)?;
-    let asked = item.key.place == SignoffPlace::Review || item.updated_at != item.created_at;
-    let edited = if asked {
-        edited(repo, &item).await?
-    } else {
-        Edited::default()
-    };
+    // Always: GitHub's times are whole seconds, so an edit within the second of writing does not show in them.
+    let edited = edited(repo, &item).await?;
     let edited_by_other = match (edited.last_edited_at, edited.editor) {
         (None, _) => None,
         (Some(_), Some(editor)) if author.same(&editor.login) => None,

@@ -3,9 +3,10 @@
 
 use countersign_core::PrNumber;
 use countersign_core::render::marker_of;
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{DesiredComment, OwnComment, PublishedComment};
+use super::{DesiredAnswer, DesiredComment, OwnComment, PublishedComment};
 use crate::calls::Call;
 use crate::client::RepoClient;
 use crate::error::GitHubError;
@@ -51,19 +52,54 @@ pub async fn ensure_comment(repo: &RepoClient, wanted: &DesiredComment<'_>) -> R
         ));
     }
     if let Some(found) = find(repo, wanted).await? {
-        return update(repo, wanted, found).await;
+        return update(repo, wanted.body, found).await;
     }
-    let number = wanted.pull_request.to_string();
+    post(repo, wanted.pull_request, wanted.body, || Box::pin(find(repo, wanted))).await
+}
+
+/// An answer to a question: a comment of ours whose first line is its marker.
+///
+/// # Errors
+/// [`GitHubError`].
+pub async fn ensure_answer(repo: &RepoClient, wanted: &DesiredAnswer<'_>) -> Result<PublishedComment, GitHubError> {
+    if let Some(found) = find_answer(repo, wanted).await? {
+        return update(repo, wanted.body, found).await;
+    }
+    post(repo, wanted.pull_request, wanted.body, || {
+        Box::pin(find_answer(repo, wanted))
+    })
+    .await
+}
+
+async fn find_answer(repo: &RepoClient, wanted: &DesiredAnswer<'_>) -> Result<Option<wire::Comment>, GitHubError> {
+    let marker = wanted.body.lines().next().unwrap_or_default();
+    for comment in repo.read_comments(wanted.pull_request).await? {
+        if comment.body.lines().next().map(str::trim_end) == Some(marker) && is_ours(repo, &comment).await? {
+            return Ok(Some(comment));
+        }
+    }
+    Ok(None)
+}
+
+type Found<'f> = BoxFuture<'f, Result<Option<wire::Comment>, GitHubError>>;
+
+/// Writes a comment; where it may have been written and only the answer was lost, looks for it before saying so.
+async fn post<'f>(
+    repo: &RepoClient,
+    pull_request: PrNumber,
+    body: &str,
+    find: impl Fn() -> Found<'f>,
+) -> Result<PublishedComment, GitHubError> {
+    let number = pull_request.to_string();
     let call = Call::post(
         repo.path(["issues", &number, "comments"]),
-        json!({"body": wanted.body}),
+        json!({"body": body}),
         format!("a comment on #{number}"),
     );
     match repo.read::<wire::Comment>(&call).await {
         Ok(comment) => Ok(published(comment, true)),
-        // It may have been written, and only the answer was lost.
-        Err(error) if error.is_ambiguous() => match find(repo, wanted).await {
-            Ok(Some(found)) => update(repo, wanted, found)
+        Err(error) if error.is_ambiguous() => match find().await {
+            Ok(Some(found)) => update(repo, body, found)
                 .await
                 .map(|done| PublishedComment { written: true, ..done }),
             _ => Err(error),
@@ -72,11 +108,15 @@ pub async fn ensure_comment(repo: &RepoClient, wanted: &DesiredComment<'_>) -> R
     }
 }
 
+/// The comment as it is now, if there is one.
 async fn find(repo: &RepoClient, wanted: &DesiredComment<'_>) -> Result<Option<wire::Comment>, GitHubError> {
     if let Some(id) = wanted.remembered {
         match repo.read_issue_comment(id).await {
+            // Whatever it says now: somebody may have edited the marker away, and it is still the one.
             Ok(comment)
-                if comment.number() == Some(wanted.pull_request.0) && is_wanted(repo, wanted, &comment).await? =>
+                if comment.number() == Some(wanted.pull_request.0)
+                    && !wanted.not_these.contains(&comment.id)
+                    && is_ours(repo, &comment).await? =>
             {
                 return Ok(Some(comment));
             }
@@ -85,13 +125,20 @@ async fn find(repo: &RepoClient, wanted: &DesiredComment<'_>) -> Result<Option<w
             Err(error) => return Err(error),
         }
     }
-    let mut found = None;
+    let (mut found, mut orphan) = (None, None);
     for comment in repo.read_comments(wanted.pull_request).await? {
         if is_wanted(repo, wanted, &comment).await? {
             found = Some(comment);
+        } else if wanted.uncertain
+            && !wanted.not_these.contains(&comment.id)
+            && !comment.body.starts_with("<!-- ")
+            && is_ours(repo, &comment).await?
+        {
+            orphan = Some(comment);
         }
     }
-    Ok(found)
+    // One of ours that nobody remembers and that lost its first line: it was written, its answer was lost, and somebody edited it.
+    Ok(found.or(orphan))
 }
 
 async fn is_wanted(
@@ -109,18 +156,14 @@ async fn is_wanted(
     )
 }
 
-async fn update(
-    repo: &RepoClient,
-    wanted: &DesiredComment<'_>,
-    found: wire::Comment,
-) -> Result<PublishedComment, GitHubError> {
-    if same_text(&found.body, wanted.body) {
+async fn update(repo: &RepoClient, body: &str, found: wire::Comment) -> Result<PublishedComment, GitHubError> {
+    if same_text(&found.body, body) {
         return Ok(published(found, false));
     }
     let id = found.id.to_string();
     let call = Call::patch(
         repo.path(["issues", "comments", &id]),
-        json!({"body": wanted.body}),
+        json!({"body": body}),
         format!("comment {id}"),
     )
     .repeatable();

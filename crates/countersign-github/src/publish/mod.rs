@@ -7,11 +7,20 @@ mod reaction;
 mod status;
 
 pub use check_run::ensure_check_run;
-pub use comment::{ensure_comment, minimise, own_verdict_comments};
+pub use comment::{ensure_answer, ensure_comment, minimise, own_verdict_comments};
 pub use reaction::ensure_reaction;
 pub use status::ensure_status;
 
 use countersign_core::{CommitSha, Login, PrNumber, SignoffKey};
+
+/// An answer to a question that was asked in a comment.
+#[derive(Debug, Clone)]
+pub struct DesiredAnswer<'a> {
+    /// The pull request.
+    pub pull_request: PrNumber,
+    /// The whole text. Its first line is the marker by which it is found again.
+    pub body: &'a str,
+}
 
 /// The verdict comment as it should be.
 #[derive(Debug, Clone)]
@@ -31,6 +40,8 @@ pub struct DesiredComment<'a> {
     /// Comments of ours that are other ones, although their markers may name the same sign-off and head: an earlier
     /// decision keeps its comment.
     pub not_these: &'a [u64],
+    /// An earlier attempt began and its outcome was never learnt: there may be one that nobody remembers.
+    pub uncertain: bool,
 }
 
 /// A comment that is there.

@@ -266,6 +266,14 @@ impl SimHandle {
         })
     }
 
+    /// GUID and event of each delivery that the App's delivery API shows, each GUID once.
+    pub fn recorded_deliveries(&self) -> Vec<(String, String)> {
+        self.with(|s| {
+            let recorded = s.hooks.deliveries.iter().filter(|d| !d.unrecorded && !d.redelivery);
+            recorded.map(|d| (d.guid.clone(), d.event.clone())).collect()
+        })
+    }
+
     /// Everything that was published in the installed repositories, the same bytes for the same events.
     pub fn snapshot(&self) -> Value {
         self.with(|s| s.snapshot())

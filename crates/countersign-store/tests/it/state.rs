@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use countersign_store::{
-    AuditFilter, Backoff, BlobKind, Changes, EvaluationFilter, NewAudit, NewCommand, NewSignoff, Next, ObservedRemark,
-    PullRequestChange, PullRequestState, RemarkOutcome, SignoffState, StoreError,
+    AuditFilter, Backoff, BlobKind, Changes, EvaluationFilter, NewAudit, NewCommand, NewSignoff, NewWork, Next,
+    ObservedRemark, PullRequestChange, PullRequestState, RemarkOutcome, SignoffState, StoreError,
 };
 use serde_json::json;
 
@@ -65,27 +65,49 @@ async fn an_older_version_of_a_pull_request_changes_nothing() {
 }
 
 #[tokio::test]
-async fn open_pull_requests_are_reconciled_in_turn() {
+async fn what_was_not_looked_at_for_long_is_asked_for_once_over_all_replicas() {
     let (_database, store) = fresh().await;
     for number in 1..=3 {
         store
             .observe_pull_request(&PullRequestState {
                 number,
+                open: number != 3,
                 ..pull_request("a", 1)
             })
             .await
             .unwrap();
     }
-    store.pull_request_reconciled(REPOSITORY, 1).await.unwrap();
-    store.pull_request_reconciled(REPOSITORY, 3).await.unwrap();
-    let numbers: Vec<i64> = store
-        .open_pull_requests(REPOSITORY, 10)
+    let known = store.known_pull_requests(REPOSITORY, &[3, 4]).await.unwrap();
+    let known: Vec<(i64, bool)> = known.iter().map(|known| (known.number, known.open)).collect();
+    assert_eq!(known, [(1, true), (2, true), (3, false)]);
+    let work = |number| NewWork::on_pull_request("judge", REPOSITORY, number);
+    let hour = Duration::from_secs(3600);
+    assert_eq!(store.request_rechecks(REPOSITORY, hour, 10, work).await.unwrap(), 0);
+    assert_eq!(
+        store
+            .request_rechecks(REPOSITORY, Duration::ZERO, 1, work)
+            .await
+            .unwrap(),
+        1
+    );
+    assert_eq!(store.request_rechecks(REPOSITORY, hour, 10, work).await.unwrap(), 0);
+    let waiting: Vec<String> = store
+        .pending_work(10)
         .await
         .unwrap()
-        .iter()
-        .map(|pr| pr.number)
+        .into_iter()
+        .map(|row| row.key)
         .collect();
-    assert_eq!(numbers, [2, 1, 3]);
+    assert_eq!(waiting, [format!("{REPOSITORY}#1")]);
+    // The one asked for longest ago is next.
+    assert_eq!(
+        store
+            .request_rechecks(REPOSITORY, Duration::ZERO, 1, work)
+            .await
+            .unwrap(),
+        1
+    );
+    assert_eq!(store.pending_work(10).await.unwrap().len(), 2);
 }
 
 fn remark(version: i64, signoff: Option<SignoffState>, commands: &[&str]) -> ObservedRemark {

@@ -1,0 +1,84 @@
+//! The two servers, as processes that are killed and started again.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use countersign_sim::SimHandle;
+
+/// One server: its folder, its port, and the process while it lives.
+pub(crate) struct Server {
+    folder: PathBuf,
+    database: String,
+    pub(crate) address: String,
+    child: Option<Child>,
+}
+
+impl Server {
+    pub(crate) fn new(folder: PathBuf, database: &str) -> Self {
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("demo.yaml"), crate::plan::POLICY).expect("written");
+        let port = std::net::TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .expect("a free port")
+            .port();
+        Self {
+            folder,
+            database: database.to_owned(),
+            address: format!("127.0.0.1:{port}"),
+            child: None,
+        }
+    }
+
+    /// Starts it. `recheck_minutes` as in the configuration.
+    pub(crate) fn start(&mut self, sim: &SimHandle, recheck_minutes: u64) {
+        let config = format!(
+            "policies = {:?}\n[server]\nlisten = {:?}\nworkers = 4\nlease_seconds = 2\nreconcile_minutes = 60\nrecheck_minutes = {recheck_minutes}\n[github]\napp_id = {}\napi_url = {:?}\narchive_hosts = [{:?}]\n[repositories.\"*\"]\npolicy = \"demo\"\n",
+            self.folder,
+            self.address,
+            sim.app_id(),
+            sim.base_url(),
+            sim.storage_url().trim_start_matches("http://"),
+        );
+        let file = self.folder.join("countersign.toml");
+        std::fs::write(&file, config).expect("written");
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.folder.join("log"))
+            .expect("a log");
+        let child = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(["serve", "--config"])
+            .arg(&file)
+            .env("DATABASE_URL", &self.database)
+            .env("COUNTERSIGN_PRIVATE_KEY", sim.app_key_pem())
+            .env("COUNTERSIGN_WEBHOOK_SECRET", sim.webhook_secret())
+            .env(
+                "COUNTERSIGN_LOG",
+                std::env::var("COUNTERSIGN_LOG").unwrap_or_else(|_| "warn".into()),
+            )
+            .env_remove("COUNTERSIGN_KILL_AT")
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("the program starts");
+        self.child = Some(child);
+    }
+
+    pub(crate) fn listens(&self) -> bool {
+        std::net::TcpStream::connect(&self.address).is_ok()
+    }
+
+    /// SIGKILL: nothing is flushed.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
