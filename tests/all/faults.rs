@@ -370,22 +370,38 @@ async fn a_fault_of_the_infrastructure_neither_rejects_nor_replaces_a_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rate_limit_costs_no_attempt_and_is_waited_for() {
+async fn a_rate_limit_costs_no_attempt_and_no_event_hurries_it() {
     let way = InProcess::start(&quiet_world()).await;
     way.settle().await;
     way.sim
         .add_fault(FaultSpec {
-            on: "GET /repos/*/*/issues/*/comments".into(),
-            times: Some(3),
+            on: "GET /repos/*/*/pulls/*".into(),
             limit: Some(LimitFault::Secondary),
-            retry_after: Some(1),
+            retry_after: Some(3_600),
             ..FaultSpec::default()
         })
         .expect("a fault");
     way.sim.post_comment(PULL, "olive", "/use 9001").expect("posted");
+    calm(&way).await;
+    let work = || async {
+        let row = way
+            .store
+            .work("judge", "octo/bench#7")
+            .await
+            .expect("the database answers");
+        row.expect("there")
+    };
+    let waits = work().await;
+    assert_eq!(waits.attempts, 0, "{waits:?}");
+    assert!(
+        waits.run_at > chrono::Utc::now() + chrono::TimeDelta::minutes(50),
+        "{waits:?}"
+    );
+    let calls = way.sim.counted_calls();
     way.sim.post_comment(PULL, "olive", GOOD).expect("posted");
-    empty(&way).await;
-    assert_eq!(status(&way).0, "success", "{}", status(&way).1);
+    calm(&way).await;
+    assert_eq!(work().await.run_at, waits.run_at, "an event does not hurry it");
+    assert_eq!(way.sim.counted_calls(), calls, "nothing is asked meanwhile");
     way.stop().await;
 }
 
