@@ -590,3 +590,44 @@ async fn what_belongs_to_exempt_owners_needs_no_signoff() {
     assert!(text.starts_with("No sign-off needed"), "{text}");
     way.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_run_shows_the_table_where_the_policy_asks_for_it_and_its_button_judges_again() {
+    let way = InProcess::start_with(&quiet_world(), &|policy| {
+        policy.replacen(
+            "  status_context: owner-signoff\n",
+            "  status_context: owner-signoff\n  check_run: Owner sign-off\n",
+            1,
+        )
+    })
+    .await;
+    way.settle().await;
+    way.sim.post_comment(PULL, "olive", GOOD).expect("posted");
+    way.settle().await;
+    let head = way.sim.head(PULL).expect("a head");
+    let runs = || way.sim.check_runs("octo/bench", &head);
+    assert_eq!(runs().len(), 1, "{:?}", runs());
+    assert_eq!(runs()[0].conclusion.as_deref(), Some("failure"));
+    let summary = runs()[0].summary.clone().expect("a summary");
+    assert!(
+        summary.contains("**REJECTED**") && !summary.contains("<!--"),
+        "{summary}"
+    );
+    // The button: judged again, though no comment came.
+    way.sim
+        .add_fault(FaultSpec {
+            on: "webhook issue_comment".into(),
+            unrecorded: true,
+            ..FaultSpec::default()
+        })
+        .expect("a fault");
+    way.sim.post_comment(PULL, "olive", "/use 9001").expect("posted");
+    calm(&way).await;
+    assert_eq!(runs()[0].conclusion.as_deref(), Some("failure"), "nobody has told us");
+    let button = json!({ "rerequest_check": { "pull": 7, "name": "Owner sign-off", "by": "dana" } });
+    way.sim.play(&step(button)).expect("pressed");
+    empty(&way).await;
+    let newest = runs().pop().expect("a run");
+    assert_eq!(newest.conclusion.as_deref(), Some("success"), "{newest:?}");
+    way.stop().await;
+}

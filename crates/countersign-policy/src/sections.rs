@@ -226,6 +226,10 @@ pub struct Publish {
     pub status_context: String,
     /// The comment.
     pub comment: CommentOptions,
+    /// Name of a check run that shows the whole table of a decided verdict, with a note at each line that is at fault and GitHub's own
+    /// button to judge again. Left out: none is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check_run: Option<String>,
 }
 
 /// How long things are waited for. All in minutes unless named otherwise.

@@ -12,6 +12,7 @@ use crate::conversation::{Conversation, Found};
 use crate::engine::JudgeError;
 use crate::judge::{Look, UNAVAILABLE_SINCE};
 use crate::points;
+use crate::table;
 use crate::wishes::{self, CommentWish, MinimiseWish, ReactionWish, StatusWish};
 
 /// How often something that could not be read is tried again.
@@ -175,7 +176,12 @@ impl Look<'_> {
             .engine
             .page(self.repository.as_str(), evaluation)
             .or_else(|| Some(found.item.url.clone()));
-        let context = &self.policy.policy.publish.status_context;
+        let publish = &self.policy.policy.publish;
+        if let Some(name) = &publish.check_run {
+            let wish = table::check_run(&verdict, evidence, &publish.comment, name, url.clone());
+            changes.publications.push(wish.row(Some(evaluation)));
+        }
+        let context = &publish.status_context;
         changes
             .publications
             .push(StatusWish::new(&self.pull.head_sha, context, status_line(&verdict), url).row(Some(evaluation)));

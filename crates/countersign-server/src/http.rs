@@ -185,6 +185,7 @@ fn repository_of(event: &Event) -> Option<&str> {
         Event::PullRequest(event) => Some(&event.repository),
         Event::WorkflowRun(event) => Some(&event.repository),
         Event::Status(event) => Some(&event.repository),
+        Event::CheckRun(event) => Some(&event.repository),
         Event::Ping | Event::Installation(_) | Event::Other => None,
     }
 }
@@ -207,6 +208,7 @@ fn action_of(event: &Event) -> Option<&str> {
         Event::PullRequest(event) => Some(&event.action),
         Event::WorkflowRun(event) => Some(&event.action),
         Event::Installation(event) => Some(&event.action),
+        Event::CheckRun(event) => Some(&event.action),
         Event::Status(_) | Event::Ping | Event::Other => None,
     }
 }

@@ -19,6 +19,7 @@ pub mod recover;
 pub mod route;
 mod scope;
 pub mod service;
+mod table;
 pub mod verify;
 pub mod wishes;
 pub mod worker;

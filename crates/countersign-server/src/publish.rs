@@ -3,8 +3,8 @@
 use countersign_core::PrNumber;
 use countersign_core::render::State;
 use countersign_github::publish::{
-    DesiredAnswer, DesiredComment, DesiredStatus, Reaction, StatusState, ensure_answer, ensure_comment,
-    ensure_reaction, ensure_status, minimise, own_verdict_comments,
+    DesiredAnswer, DesiredCheckRun, DesiredComment, DesiredStatus, Reaction, StatusState, ensure_answer,
+    ensure_check_run, ensure_comment, ensure_reaction, ensure_status, minimise, own_verdict_comments,
 };
 use countersign_github::{GitHubError, RepoClient};
 use countersign_store::{Backoff, NewAudit, PrLock, Publication, PublicationState, Published, Retry, WorkLease};
@@ -144,6 +144,26 @@ impl Engine {
                 };
                 ensure_reaction(client, wish.comment, reaction).await?;
                 Ok(Published::default())
+            }
+            Wish::CheckRun(wish) => {
+                let external = wish.signoff.to_string();
+                let desired = DesiredCheckRun {
+                    head: &wish.head,
+                    name: &wish.name,
+                    external_id: &external,
+                    conclusion: Some(wish.conclusion),
+                    title: &wish.title,
+                    summary: &wish.summary,
+                    text: None,
+                    details_url: wish.url.as_deref(),
+                    annotations: &wish.annotations,
+                    actions: &[],
+                };
+                let published = ensure_check_run(client, &desired).await?;
+                Ok(Published {
+                    remote_id: Some(published.id.to_string()),
+                    remote_url: None,
+                })
             }
             Wish::Answer(wish) => {
                 let desired = DesiredAnswer {

@@ -25,6 +25,7 @@ const EVENTS: &[&str] = &[
     "pull_request_review_comment",
     "workflow_run",
     "status",
+    "check_run",
 ];
 
 /// How far back failed deliveries are looked for: GitHub keeps them for three days.

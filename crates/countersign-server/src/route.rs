@@ -159,6 +159,21 @@ pub fn route(event: &Event, policy: Option<&Policy>, own: &SelfIdentity) -> Rout
                 }
             }
         }
+        Event::CheckRun(event) => {
+            if event.action != "rerequested" {
+                Route::Ignored("nobody asks for this check run again")
+            } else if event.run.app_id() != Some(own.app_id) {
+                Route::Ignored("a check run of another App")
+            } else {
+                Route::Commit {
+                    repository: event.repository.clone(),
+                    sha: event.run.head_sha.clone(),
+                    numbers: event.run.pull_requests().collect(),
+                    cause: "asked for again",
+                    reassert: true,
+                }
+            }
+        }
         Event::Ping | Event::Installation(_) | Event::Other => Route::Ignored("this event is not used"),
     }
 }

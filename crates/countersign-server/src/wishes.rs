@@ -2,6 +2,7 @@
 
 use countersign_core::render::{State, StatusLine};
 use countersign_core::{CommitSha, SignoffKey};
+use countersign_github::publish::{Annotation, CheckConclusion};
 use countersign_store::DesiredPublication;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -51,6 +52,27 @@ pub struct MinimiseWish {
     pub comment_target: String,
 }
 
+/// The check run of a verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckRunWish {
+    /// The commit.
+    pub head: CommitSha,
+    /// Its name.
+    pub name: String,
+    /// The sign-off that it speaks of.
+    pub signoff: SignoffKey,
+    /// How it ends.
+    pub conclusion: CheckConclusion,
+    /// One line.
+    pub title: String,
+    /// The whole table, Markdown.
+    pub summary: String,
+    /// Where more is.
+    pub url: Option<String>,
+    /// Notes at lines.
+    pub annotations: Vec<Annotation>,
+}
+
 /// An answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerWish {
@@ -73,6 +95,8 @@ pub enum Wish {
     Minimise(MinimiseWish),
     /// See [`AnswerWish`].
     Answer(AnswerWish),
+    /// See [`CheckRunWish`].
+    CheckRun(Box<CheckRunWish>),
 }
 
 const COMMENT: &str = "comment";
@@ -80,6 +104,7 @@ const STATUS: &str = "status";
 const REACTION: &str = "reaction";
 const MINIMISE: &str = "minimise";
 const ANSWER: &str = "answer";
+const CHECK_RUN: &str = "check_run";
 
 fn row(kind: &str, target: String, desired: Value, evaluation: Option<Uuid>) -> DesiredPublication {
     DesiredPublication {
@@ -153,6 +178,19 @@ impl MinimiseWish {
     }
 }
 
+impl CheckRunWish {
+    /// As a row.
+    #[must_use]
+    pub fn row(&self, evaluation: Option<Uuid>) -> DesiredPublication {
+        row(
+            CHECK_RUN,
+            format!("{} {}", self.head, self.name),
+            json!(self),
+            evaluation,
+        )
+    }
+}
+
 impl AnswerWish {
     /// As a row.
     #[must_use]
@@ -190,6 +228,7 @@ pub fn read(kind: &str, desired: &Value) -> Result<Wish, serde_json::Error> {
         STATUS => Wish::Status(serde_json::from_value(desired)?),
         REACTION => Wish::Reaction(serde_json::from_value(desired)?),
         MINIMISE => Wish::Minimise(serde_json::from_value(desired)?),
+        CHECK_RUN => Wish::CheckRun(Box::new(serde_json::from_value(desired)?)),
         ANSWER => Wish::Answer(serde_json::from_value(desired)?),
         other => return Err(serde::de::Error::custom(format!("unknown kind {other}"))),
     })

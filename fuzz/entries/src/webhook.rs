@@ -9,6 +9,7 @@ const EVENTS: &[&str] = &[
     "pull_request",
     "workflow_run",
     "status",
+    "check_run",
     "installation",
     "some_future_event",
 ];

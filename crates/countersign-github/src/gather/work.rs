@@ -85,7 +85,11 @@ pub(crate) async fn gather(repo: &RepoClient, request: &GatherRequest<'_>) -> Re
     )
     .await;
     let mut content = content?;
-    let text = text.map_err(fatal("the sign-off"))?;
+    let text = match text {
+        // Deleted between its reading and the question who edited it.
+        Err(GitHubError::NotFound { .. } | GitHubError::Gone { .. }) => return Ok(Gathered::SignoffGone),
+        other => other.map_err(fatal("the sign-off"))?,
+    };
     let changed = files.present().map(Vec::as_slice);
     let (previous_template, teams) = content
         .finish(repo, &trees, policy, &text, changed, &found.commits)

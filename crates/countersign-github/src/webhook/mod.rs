@@ -4,8 +4,8 @@
 mod payload;
 
 pub use payload::{
-    Account, Comment, Event, InstallationEvent, IssueCommentEvent, PayloadError, PullRequest, PullRequestEvent, Review,
-    ReviewCommentEvent, ReviewEvent, StatusEvent, WorkflowRun, WorkflowRunEvent, parse,
+    Account, CheckRun, CheckRunEvent, Comment, Event, InstallationEvent, IssueCommentEvent, PayloadError, PullRequest,
+    PullRequestEvent, Review, ReviewCommentEvent, ReviewEvent, StatusEvent, WorkflowRun, WorkflowRunEvent, parse,
 };
 
 use hmac::{Hmac, Mac};

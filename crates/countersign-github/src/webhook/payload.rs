@@ -270,6 +270,42 @@ struct RawStatus {
 }
 
 #[derive(Deserialize)]
+struct RawCheckRun {
+    action: String,
+    check_run: CheckRun,
+    repository: Repository,
+}
+
+/// A check run.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct CheckRun {
+    /// Commit.
+    pub head_sha: String,
+    /// The App that wrote it.
+    #[serde(default)]
+    app: Option<AppId>,
+    #[serde(default)]
+    pull_requests: Vec<Numbered>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct AppId {
+    id: u64,
+}
+
+impl CheckRun {
+    /// The App that wrote it.
+    pub fn app_id(&self) -> Option<u64> {
+        self.app.as_ref().map(|app| app.id)
+    }
+
+    /// Pull requests that GitHub names; empty for forks.
+    pub fn pull_requests(&self) -> impl Iterator<Item = u64> + '_ {
+        self.pull_requests.iter().map(|pull| pull.number)
+    }
+}
+
+#[derive(Deserialize)]
 struct RawInstallation {
     action: String,
 }
@@ -364,12 +400,26 @@ pub struct StatusEvent {
     pub sender: Account,
 }
 
+/// A check run was written, or somebody asks for it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckRunEvent {
+    /// Action.
+    pub action: String,
+    /// Repository.
+    pub repository: String,
+    /// The check run.
+    pub run: CheckRun,
+}
+
 /// The App was installed, removed, or given other repositories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstallationEvent {
     /// Action.
     pub action: String,
 }
+
+/// Characters of a refusal's parts.
+const SHOWN: usize = 200;
 
 /// A webhook, as far as we read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -388,18 +438,29 @@ pub enum Event {
     WorkflowRun(Box<WorkflowRunEvent>),
     /// `status`.
     Status(Box<StatusEvent>),
+    /// `check_run`.
+    CheckRun(Box<CheckRunEvent>),
     /// `installation`, `installation_repositories`.
     Installation(InstallationEvent),
     /// Any other event.
     Other,
 }
 
+/// What a refusal shows of a body: keys and values in it are as long as their sender likes.
+fn short(text: &str) -> String {
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
 fn read<T: DeserializeOwned>(event: &str, body: &[u8]) -> Result<T, PayloadError> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| PayloadError {
         event: event.to_owned(),
-        path: error.path().to_string(),
-        why: error.inner().to_string(),
+        path: short(&error.path().to_string()),
+        why: short(&error.inner().to_string()),
     })
 }
 
@@ -474,6 +535,14 @@ pub fn parse(event: &str, body: &[u8]) -> Result<Event, PayloadError> {
                 sender: raw.sender,
             }))
         }
+        "check_run" => {
+            let raw: RawCheckRun = read(event, body)?;
+            Event::CheckRun(Box::new(CheckRunEvent {
+                action: raw.action,
+                repository: raw.repository.full_name,
+                run: raw.check_run,
+            }))
+        }
         "installation" | "installation_repositories" => Event::Installation(InstallationEvent {
             action: read::<RawInstallation>(event, body)?.action,
         }),
@@ -493,6 +562,15 @@ mod tests {
     fn a_wrong_field_is_named() {
         let error = parse("issue_comment", br#"{"action":"created","issue":{"number":"x"}}"#).unwrap_err();
         assert_eq!(error.path, "issue.number");
+        let long = format!(
+            "{{\"action\":\"created\",\"issue\":{{\"number\":\"{}\"}}}}",
+            "x".repeat(10_000)
+        );
+        let error = parse("issue_comment", long.as_bytes()).unwrap_err();
+        assert!(
+            error.to_string().chars().count() < 600,
+            "a refusal does not echo the body"
+        );
         assert!(parse("whatever", b"{}").is_ok());
         assert!(parse("whatever", b"{").is_err());
     }
