@@ -5,6 +5,7 @@ mod crash;
 mod faults;
 mod harness;
 mod hostile;
+mod shown;
 mod walls;
 mod way;
 mod webhook;
