@@ -41,7 +41,9 @@ impl<'p> Told<'p> {
         let status = || sim.status(self.pull.as_str(), CONTEXT).expect("there");
         match gate {
             Gate::None => true,
-            Gate::HeadShown => status().is_some(),
+            // Nobody answers within the second; and GitHub's times are whole seconds, so that an edit of the same second as the first
+            // sight of a head rightly counts for nothing.
+            Gate::HeadShown => status().is_some_and(|status| sim.now() - status.at >= chrono::TimeDelta::seconds(2)),
             Gate::Decided => {
                 status().is_some_and(|status| matches!(status.state.as_str(), "success" | "failure"))
                     && self.ours(sim).iter().any(|comment| comment.minimized.is_none())
