@@ -79,6 +79,18 @@ impl Store {
     }
 }
 
+/// Whoever publishes holds the row of that work and then takes those of the wishes; so it is taken first here too, or both would wait for
+/// each other until the database ends one of them.
+async fn lock_publishing(connection: &mut PgConnection, repository: &str, pull_request: i64) -> Result<(), StoreError> {
+    let work = publish_work(repository, pull_request);
+    sqlx::query("SELECT 1 FROM work WHERE kind = $1 AND key = $2 FOR UPDATE")
+        .bind(&work.kind)
+        .bind(&work.key)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
 async fn apply(
     connection: &mut PgConnection,
     repository: &str,
@@ -91,6 +103,11 @@ async fn apply(
             why: "the work is not about a pull request".to_owned(),
         })
     };
+    if let Some(pull_request) = pull_request
+        && !(changes.publications.is_empty() && changes.superseded.is_empty())
+    {
+        lock_publishing(connection, repository, pull_request).await?;
+    }
     for evaluation in &changes.evaluations {
         insert_evaluation(connection, repository, of_pull_request("an evaluation")?, evaluation).await?;
     }

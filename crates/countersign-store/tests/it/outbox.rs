@@ -429,3 +429,36 @@ async fn part_of_a_run_is_shown_before_its_end() {
     store.commit(&lease, &end, &Next::Done).await.unwrap();
     assert_eq!(publish(&store).await[0].2, json!("pass"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wishing_and_publishing_at_once_do_not_lock_each_other_out() {
+    let (_database, store) = fresh().await;
+    store.request_work(&[work(1)]).await.unwrap();
+    let judging = claim_one(&store, "verify").await;
+    let lock = judging.pr_lock().unwrap();
+    let both = |round: u32| {
+        wishes(vec![
+            wish("status", "head ctx", json!(round)),
+            wish("comment", "issuecomment-5/1", json!(round)),
+        ])
+    };
+    store.apply(&lock, &both(0)).await.unwrap();
+    let publishing = claim_one(&store, WORK_KIND_PUBLISH).await;
+    let publisher = publishing.pr_lock().unwrap();
+    let wishing = async {
+        for round in 1..150 {
+            store.apply(&lock, &both(round)).await.expect("no deadlock");
+        }
+    };
+    let showing = async {
+        for _ in 0..150 {
+            for due in store.due_publications(&publisher).await.expect("no deadlock") {
+                if let Some(begun) = store.begin_publication(&publisher, &due).await.expect("no deadlock") {
+                    let done = store.publication_done(&publisher, &begun, &Published::default()).await;
+                    done.expect("no deadlock");
+                }
+            }
+        }
+    };
+    tokio::join!(wishing, showing);
+}
