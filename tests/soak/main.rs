@@ -2,8 +2,9 @@
 //! again. At the end each pull request has exactly its right status and comment, or the run says which has not.
 //!
 //! `--seed N` repeats a run's plan: the same stories, faults and kills. `--short` is the length that CI has, `--pulls N` any
-//! other. `--plan` prints the plan's digest and ends. Everything is on loopback, and bounded in time.
+//! other. `--plan` prints the plan's digest and ends; `--outage 60` takes the database away for so many seconds instead. Everything is on loopback, and bounded in time.
 
+mod outage;
 mod plan;
 mod servers;
 mod tell;
@@ -34,6 +35,7 @@ struct Options {
     pulls: u64,
     short: bool,
     plan_only: bool,
+    outage: Option<u64>,
 }
 
 fn options() -> Result<Options, String> {
@@ -42,6 +44,7 @@ fn options() -> Result<Options, String> {
         pulls: 2_000,
         short: false,
         plan_only: false,
+        outage: None,
     };
     let mut pulls = None;
     let mut arguments = std::env::args().skip(1);
@@ -54,11 +57,12 @@ fn options() -> Result<Options, String> {
         match argument.as_str() {
             "--seed" => options.seed = number("--seed")?,
             "--pulls" => pulls = Some(number("--pulls")?),
+            "--outage" => options.outage = Some(number("--outage")?),
             "--short" => options.short = true,
             "--plan" => options.plan_only = true,
             other => {
                 return Err(format!(
-                    "unknown argument {other:?}; known are --seed N, --pulls N, --short, --plan"
+                    "unknown argument {other:?}; known are --seed N, --pulls N, --short, --plan, --outage SECONDS"
                 ));
             }
         }
@@ -75,6 +79,14 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    if let Some(seconds) = options.outage {
+        return runtime.block_on(outage::run(Duration::from_secs(seconds)));
+    }
     let plan = Plan::new(options.seed, options.pulls, options.short);
     say(&format!(
         "seed {} (--seed {0} repeats it): {} pull requests, {} steps, {} kinds of fault, plan {}",
@@ -87,11 +99,6 @@ fn main() -> ExitCode {
     if options.plan_only {
         return ExitCode::SUCCESS;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("a runtime");
     runtime.block_on(run(&options, &plan))
 }
 
@@ -116,7 +123,7 @@ impl Pair<'_> {
         let now = Instant::now();
         for index in 0..2 {
             if self.start_at[index].is_some_and(|at| at <= now) {
-                self.servers[index].start(sim, 360);
+                self.servers[index].start(sim, 360, 60);
                 self.start_at[index] = None;
             }
         }
@@ -158,7 +165,7 @@ async fn run(options: &Options, plan: &Plan) -> ExitCode {
         turn: 0,
     };
     for server in &mut pair.servers {
-        server.start(&sim, 360);
+        server.start(&sim, 360, 60);
     }
     let mut told: Vec<Told<'_>> = plan.stories.iter().map(|story| Told::new(story, &sim)).collect();
     say(&format!(
@@ -192,7 +199,7 @@ async fn run(options: &Options, plan: &Plan) -> ExitCode {
     sim.clear_faults();
     for server in &mut pair.servers {
         server.kill();
-        server.start(&sim, 0);
+        server.start(&sim, 0, 60);
     }
     while !pair.servers.iter().all(Server::listens) && started.elapsed() < patience {
         breathe().await;

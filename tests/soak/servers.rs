@@ -29,10 +29,10 @@ impl Server {
         }
     }
 
-    /// Starts it. `recheck_minutes` as in the configuration.
-    pub(crate) fn start(&mut self, sim: &SimHandle, recheck_minutes: u64) {
+    /// Starts it. Minutes as in the configuration.
+    pub(crate) fn start(&mut self, sim: &SimHandle, recheck_minutes: u64, reconcile_minutes: u64) {
         let config = format!(
-            "policies = {:?}\n[server]\nlisten = {:?}\nworkers = 4\nlease_seconds = 2\nreconcile_minutes = 60\nrecheck_minutes = {recheck_minutes}\n[github]\napp_id = {}\napi_url = {:?}\narchive_hosts = [{:?}]\n[repositories.\"*\"]\npolicy = \"demo\"\n",
+            "policies = {:?}\n[server]\nlisten = {:?}\nworkers = 4\nlease_seconds = 2\nreconcile_minutes = {reconcile_minutes}\nrecheck_minutes = {recheck_minutes}\n[github]\napp_id = {}\napi_url = {:?}\narchive_hosts = [{:?}]\n[repositories.\"*\"]\npolicy = \"demo\"\n",
             self.folder,
             self.address,
             sim.app_id(),

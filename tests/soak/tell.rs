@@ -33,6 +33,11 @@ impl<'p> Told<'p> {
         self.next >= self.story.kind.steps.len()
     }
 
+    /// Whether its head has a status of ours.
+    pub(crate) fn is_seen(&self, sim: &SimHandle) -> bool {
+        sim.status(self.pull.as_str(), CONTEXT).expect("there").is_some()
+    }
+
     fn ours(&self, sim: &SimHandle) -> Vec<CommentView> {
         sim.own_comments(self.pull.as_str()).expect("there")
     }

@@ -266,6 +266,14 @@ impl SimHandle {
         })
     }
 
+    /// What each delivery that was sent was answered, in the order in which they came about.
+    pub fn answers(&self) -> Vec<u16> {
+        self.with(|s| {
+            let sent = s.hooks.deliveries.iter().filter(|d| d.delivered_at.is_some());
+            sent.map(|d| d.status_code).collect()
+        })
+    }
+
     /// GUID and event of each delivery that the App's delivery API shows, each GUID once.
     pub fn recorded_deliveries(&self) -> Vec<(String, String)> {
         self.with(|s| {
