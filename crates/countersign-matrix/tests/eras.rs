@@ -122,7 +122,7 @@ fn memory_of_several_machines_was_not_budgeted_before() {
         let files = MapFiles::new()
             .with("configs/amd-master.yaml", FIRST)
             .with("configs/nvidia-master.yaml", SECOND)
-            .with("configs/runners.yaml", &runners);
+            .with("configs/runners.yaml", &*runners);
         full_sweep(&Configs::read(&files, &policy().layout, rules), rules, EvalMode::Marked)
     };
     let now = then(&rules, Some("budget"), Some("transfer"));

@@ -1,5 +1,6 @@
 //! One pull request of a world as evidence, in the order of the gatherer for GitHub.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -127,9 +128,9 @@ pub(crate) fn gather(
         trees.insert(commit, tree);
     }
     for commit in found.commits {
-        if !trees.contains_key(&commit) {
-            let tree = files::tree(&mut still, gaps, repository, &commit, JUDGED, &policy.evidence)?;
-            trees.insert(commit, tree);
+        if let Entry::Vacant(place) = trees.entry(commit) {
+            let tree = files::tree(&mut still, gaps, repository, place.key(), JUDGED, &policy.evidence)?;
+            place.insert(tree);
         }
     }
     let trusted_text = |still: &mut Still, path: &str| -> Result<Option<Arc<str>>, WorldsError> {

@@ -19,7 +19,7 @@ use countersign_sim::world::pulls::{
 };
 use countersign_sim::world::repo::{CommitSpec, EarlierSpec, RepoSpec, RoleSpec};
 use countersign_sim::world::spell::{Clock, FileSpec};
-use countersign_sim::world::{GapSpec, OrgSpec, TeamSpec, UserSpec};
+use countersign_sim::world::{GapSpec, TeamSpec, UserSpec};
 
 use texts::Texts;
 
@@ -328,7 +328,7 @@ fn people(evidence: &Evidence, repo: &mut RepoSpec, world: &mut World) {
                 .find(|org| org.eq_ignore_ascii_case(owner))
                 .cloned()
                 .unwrap_or_else(|| owner.to_owned());
-            world.orgs.entry(known).or_insert_with(OrgSpec::default).members = Some(members);
+            world.orgs.entry(known).or_default().members = Some(members);
         }
         Some(Observed::Unavailable(cause)) => gap(&mut world.unavailable, &format!("the members of {owner}"), cause),
         _ => {}

@@ -11,7 +11,7 @@ use countersign_worlds::{lay_over, read, record};
 
 fn policy() -> LoadedPolicy {
     let text = include_str!("../../countersign-cli/demo/policy.yaml");
-    countersign_policy::load("demo", &|_: &str| Ok(text.to_owned())).unwrap()
+    countersign_policy::load("demo", &|_: &str| Ok(text.to_owned())).expect("a policy")
 }
 
 const FILES: &str = r"
@@ -104,7 +104,7 @@ const RUN: &str = r#"
 
 fn judged(world: &World) -> Verdict {
     let policy = policy();
-    let case = read(world, "octo/bench", 7, &policy).unwrap();
+    let case = read(world, "octo/bench", 7, &policy).expect("a case");
     assert!(case.signed);
     countersign_checks::evaluate(&case.evidence, &policy)
 }
@@ -231,7 +231,7 @@ fn a_clone_gives_the_history_and_the_clock_the_day() {
 /// Files of a block of the worlds above.
 fn files(block: &str) -> Vec<(String, String)> {
     let yaml = format!("world: 1\nrepositories:\n  o/r:\n    commits:\n      - id: x\n        files:{block}");
-    let world = World::parse("block", &yaml).unwrap();
+    let world = World::parse("block", &yaml).expect("a world");
     let files = &world.repositories["o/r"].commits[0].files;
     let text = |file: &countersign_sim::world::spell::FileSpec| match file {
         countersign_sim::world::spell::FileSpec::Text(text) => text.clone(),
