@@ -111,172 +111,215 @@ struct Said {
     at: Option<Source>,
 }
 
+/// Documented launches, with what each says of every major argument looked up once for all comparisons.
+pub struct Shelf<'d> {
+    documented: &'d [Documented],
+    rules: &'d MajorRules,
+    /// By launch, then by argument.
+    said: Vec<Vec<Said>>,
+    /// The names of each launch's model.
+    names: Vec<Vec<String>>,
+}
+
 /// Compares one launch with the documented ones.
 pub fn compare(subject: &Subject<'_>, documented: &[Documented], rules: &MajorRules) -> Comparison {
-    let candidates: Vec<usize> = (0..documented.len())
-        .filter(|&i| documented[i].launch.engine == subject.launch.engine)
-        .collect();
-    let ours: Vec<(&String, Said)> = rules.arguments.iter().map(|a| (a, ours_said(subject, a))).collect();
-    let same_model: Vec<usize> = candidates
-        .iter()
-        .copied()
-        .filter(|&i| model_matches(subject, &documented[i]))
-        .collect();
-    let pool = if same_model.is_empty() {
-        &candidates
-    } else {
-        &same_model
-    };
-    // Of equally good ones the first in the text wins.
-    let best = pool
-        .iter()
-        .copied()
-        .max_by_key(|&i| (score(subject, &ours, &documented[i], rules), std::cmp::Reverse(i)));
-    let differences = ours
-        .iter()
-        .map(|(argument, said)| {
-            difference(
-                subject,
-                argument,
-                said,
-                best.map(|i| &documented[i]),
-                pool,
-                documented,
-                rules,
-            )
-        })
-        .collect();
-    Comparison {
-        best,
-        same_engine: candidates.len(),
-        same_model: same_model.len(),
-        differences,
-    }
+    Shelf::new(documented, rules).compare(subject)
 }
 
-fn score(subject: &Subject<'_>, ours: &[(&String, Said)], doc: &Documented, rules: &MajorRules) -> i64 {
-    let mut score = 0;
-    score += match subject.hardware {
-        Some(hw) if doc.hardware.iter().any(|h| h.eq_ignore_ascii_case(hw)) => 1_000,
-        Some(_) if !doc.hardware.is_empty() => -1_000,
-        _ => 0,
-    };
-    if doc.launch.role == subject.launch.role {
-        score += 200;
-    }
-    for (argument, said) in ours {
-        score += match against(doc, argument, said, rules) {
-            Class::Matching => 10,
-            Class::Contradicting => -20,
-            Class::Missing | Class::Elsewhere => -10,
-            Class::Informational => -3,
-            Class::Undecided => 0,
+impl<'d> Shelf<'d> {
+    /// Over documented launches.
+    pub fn new(documented: &'d [Documented], rules: &'d MajorRules) -> Self {
+        let of = |doc: &Documented| {
+            rules
+                .arguments
+                .iter()
+                .map(|argument| their_said(doc, argument))
+                .collect()
         };
+        Shelf {
+            documented,
+            rules,
+            said: documented.iter().map(of).collect(),
+            names: documented.iter().map(|doc| model_names(&doc.launch)).collect(),
+        }
     }
-    score
-}
 
-fn difference(
-    subject: &Subject<'_>,
-    argument: &str,
-    said: &Said,
-    best: Option<&Documented>,
-    pool: &[usize],
-    documented: &[Documented],
-    rules: &MajorRules,
-) -> Difference {
-    let theirs = best.map(|doc| their_said(doc, argument));
-    let class = match (argument, best, &theirs) {
-        (_, None, _) if said.fact.is_symbolic() => Class::Undecided,
-        (_, None, _) => Class::Missing,
-        ("model", Some(doc), _) => {
-            if model_matches(subject, doc) {
-                Class::Matching
-            } else if said.fact.is_symbolic() && subject.models.is_empty() {
-                Class::Undecided
-            } else {
-                Class::Missing
+    /// Compares one launch.
+    pub fn compare(&self, subject: &Subject<'_>) -> Comparison {
+        let candidates: Vec<usize> = (0..self.documented.len())
+            .filter(|&i| self.documented[i].launch.engine == subject.launch.engine)
+            .collect();
+        let arguments = &self.rules.arguments;
+        let ours: Vec<Said> = arguments.iter().map(|a| ours_said(subject, a)).collect();
+        let mut own_names = model_names(subject.launch);
+        own_names.extend(subject.models.iter().cloned());
+        let same_model: Vec<usize> = candidates
+            .iter()
+            .copied()
+            .filter(|&i| self.is_model(&own_names, i))
+            .collect();
+        let pool = if same_model.is_empty() {
+            &candidates
+        } else {
+            &same_model
+        };
+        // Of equally good ones the first in the text wins.
+        let best = pool
+            .iter()
+            .copied()
+            .max_by_key(|&i| (self.score(subject, &ours, i), std::cmp::Reverse(i)));
+        let against = Against {
+            subject,
+            names: &own_names,
+            best,
+            pool,
+        };
+        let differences = ours
+            .iter()
+            .enumerate()
+            .map(|(index, said)| self.difference(&against, index, said))
+            .collect();
+        Comparison {
+            best,
+            same_engine: candidates.len(),
+            same_model: same_model.len(),
+            differences,
+        }
+    }
+
+    /// Whether a documented launch serves our model, under any of its names.
+    fn is_model(&self, names: &[String], i: usize) -> bool {
+        names
+            .iter()
+            .any(|a| self.names[i].iter().any(|b| a.eq_ignore_ascii_case(b)))
+    }
+
+    fn score(&self, subject: &Subject<'_>, ours: &[Said], i: usize) -> i64 {
+        let doc = &self.documented[i];
+        let mut score = 0;
+        score += match subject.hardware {
+            Some(hw) if doc.hardware.iter().any(|h| h.eq_ignore_ascii_case(hw)) => 1_000,
+            Some(_) if !doc.hardware.is_empty() => -1_000,
+            _ => 0,
+        };
+        if doc.launch.role == subject.launch.role {
+            score += 200;
+        }
+        for (index, said) in ours.iter().enumerate() {
+            score += match self.class(i, index, said) {
+                Class::Matching => 10,
+                Class::Contradicting => -20,
+                Class::Missing | Class::Elsewhere => -10,
+                Class::Informational => -3,
+                Class::Undecided => 0,
+            };
+        }
+        score
+    }
+
+    /// How our value of an argument compares with what one documented launch says.
+    fn class(&self, i: usize, index: usize, said: &Said) -> Class {
+        let argument = &self.rules.arguments[index];
+        against(&self.documented[i], argument, said, &self.said[i][index], self.rules)
+    }
+
+    fn difference(&self, with: &Against<'_>, index: usize, said: &Said) -> Difference {
+        let argument = self.rules.arguments[index].as_str();
+        let subject = with.subject;
+        let theirs = with.best.map(|i| &self.said[i][index]);
+        let class = match (argument, with.best) {
+            (_, None) if said.fact.is_symbolic() => Class::Undecided,
+            (_, None) => Class::Missing,
+            ("model", Some(i)) => {
+                if self.is_model(with.names, i) {
+                    Class::Matching
+                } else if said.fact.is_symbolic() && subject.models.is_empty() {
+                    Class::Undecided
+                } else {
+                    Class::Missing
+                }
+            }
+            ("hardware", Some(i)) => match (subject.hardware, &self.documented[i].hardware) {
+                (None, _) => Class::Undecided,
+                (Some(hw), named) if named.iter().any(|h| h.eq_ignore_ascii_case(hw)) => Class::Matching,
+                (Some(_), named) if named.is_empty() => Class::Missing,
+                (Some(_), _) => Class::Contradicting,
+            },
+            (_, Some(i)) => self.class(i, index, said),
+        };
+        let (elsewhere, elsewhere_at) = match said.fact.value() {
+            Some(ours) if class == Class::Missing && argument != "model" && argument != "hardware" => {
+                self.said_elsewhere(with, index, ours)
+            }
+            _ => (Vec::new(), None),
+        };
+        let class = if elsewhere.is_empty() { class } else { Class::Elsewhere };
+        let mut values: Vec<String> = Vec::new();
+        let mut add = |fact: &Fact<String>| {
+            if let Fact::Known(value) | Fact::Default(value) = fact
+                && values.len() < 12
+                && !values.contains(value)
+            {
+                values.push(value.clone());
+            }
+        };
+        if let Some(theirs) = theirs {
+            add(&theirs.fact);
+        }
+        for &i in with.pool {
+            if let said @ Fact::Known(_) = &self.said[i][index].fact {
+                add(said);
             }
         }
-        ("hardware", Some(doc), _) => match subject.hardware {
-            None => Class::Undecided,
-            Some(hw) if doc.hardware.iter().any(|h| h.eq_ignore_ascii_case(hw)) => Class::Matching,
-            Some(_) if doc.hardware.is_empty() => Class::Missing,
-            Some(_) => Class::Contradicting,
-        },
-        (_, Some(doc), _) => against(doc, argument, said, rules),
-    };
-    let (elsewhere, elsewhere_at) = match said.fact.value() {
-        Some(ours) if class == Class::Missing && argument != "model" && argument != "hardware" => {
-            let docs = pool
-                .iter()
-                .map(|&i| &documented[i])
-                .filter(|doc| model_matches(subject, doc));
-            said_elsewhere(argument, ours, docs, rules)
-        }
-        _ => (Vec::new(), None),
-    };
-    let class = if elsewhere.is_empty() { class } else { Class::Elsewhere };
-    let mut values: Vec<String> = Vec::new();
-    let mut add = |fact: &Fact<String>| {
-        if let Fact::Known(value) | Fact::Default(value) = fact
-            && !values.contains(value)
-            && values.len() < 12
-        {
-            values.push(value.clone());
-        }
-    };
-    if let Some(theirs) = &theirs {
-        add(&theirs.fact);
-    }
-    for &i in pool {
-        if let said @ Fact::Known(_) = their_said(&documented[i], argument).fact {
-            add(&said);
+        Difference {
+            argument: argument.to_owned(),
+            ours: if argument == "model" && !said.fact.is_known() && !subject.models.is_empty() {
+                subject.models.join(", ")
+            } else {
+                said.fact.to_string()
+            },
+            ours_at: said.at.clone(),
+            documented: values,
+            class,
+            elsewhere,
+            source: elsewhere_at
+                .or_else(|| theirs.and_then(|t| t.at.clone()))
+                .or_else(|| with.best.map(|i| self.documented[i].launch.source.clone())),
         }
     }
-    Difference {
-        argument: argument.to_owned(),
-        ours: if argument == "model" && !said.fact.is_known() && !subject.models.is_empty() {
-            subject.models.join(", ")
-        } else {
-            said.fact.to_string()
-        },
-        ours_at: said.at.clone(),
-        documented: values,
-        class,
-        elsewhere,
-        source: elsewhere_at
-            .or_else(|| theirs.and_then(|t| t.at))
-            .or_else(|| best.map(|d| d.launch.source.clone())),
+
+    /// The hardware of the documented launches that say an argument with our value, and where the first of them does.
+    fn said_elsewhere(&self, with: &Against<'_>, index: usize, ours: &str) -> (Vec<String>, Option<Source>) {
+        let argument = &self.rules.arguments[index];
+        let mut hardware: BTreeSet<String> = BTreeSet::new();
+        let mut at = None;
+        for &i in with.pool.iter().filter(|&&i| self.is_model(with.names, i)) {
+            let theirs = &self.said[i][index];
+            if !matches!(&theirs.fact, Fact::Known(value) if same_value(argument, ours, value, self.rules)) {
+                continue;
+            }
+            let doc = &self.documented[i];
+            if doc.hardware.is_empty() {
+                hardware.insert(String::new());
+            }
+            hardware.extend(doc.hardware.iter().cloned());
+            at = at.or_else(|| theirs.at.clone());
+        }
+        (hardware.into_iter().collect(), at)
     }
 }
 
-/// The hardware of the documented launches that say an argument with our value, and where the first of them does.
-fn said_elsewhere<'d>(
-    argument: &str,
-    ours: &str,
-    docs: impl Iterator<Item = &'d Documented>,
-    rules: &MajorRules,
-) -> (Vec<String>, Option<Source>) {
-    let mut hardware: BTreeSet<String> = BTreeSet::new();
-    let mut at = None;
-    for doc in docs {
-        let theirs = their_said(doc, argument);
-        if !matches!(&theirs.fact, Fact::Known(value) if same_value(argument, ours, value, rules)) {
-            continue;
-        }
-        if doc.hardware.is_empty() {
-            hardware.insert(String::new());
-        }
-        hardware.extend(doc.hardware.iter().cloned());
-        at = at.or(theirs.at);
-    }
-    (hardware.into_iter().collect(), at)
+/// One comparison.
+struct Against<'c> {
+    subject: &'c Subject<'c>,
+    /// The names of our model.
+    names: &'c [String],
+    best: Option<usize>,
+    pool: &'c [usize],
 }
 
 /// How our value compares with what one documented launch says.
-fn against(doc: &Documented, argument: &str, said: &Said, rules: &MajorRules) -> Class {
-    let theirs = their_said(doc, argument);
+fn against(doc: &Documented, argument: &str, said: &Said, theirs: &Said, rules: &MajorRules) -> Class {
     if let (true, Fact::Known(ours) | Fact::Default(ours)) = (leaves_sizes(&doc.labels), &said.fact) {
         let size = |text: &str| text.parse::<u32>().ok();
         match (argument, size(ours), theirs.fact.value().and_then(|text| size(text))) {
@@ -295,7 +338,7 @@ fn against(doc: &Documented, argument: &str, said: &Said, rules: &MajorRules) ->
     {
         return Class::Matching;
     }
-    classify(argument, said, &theirs, rules)
+    classify(argument, said, theirs, rules)
 }
 
 fn last_part(path: &str) -> &str {
@@ -318,6 +361,9 @@ fn classify(argument: &str, ours: &Said, theirs: &Said, rules: &MajorRules) -> C
 }
 
 fn same_value(argument: &str, a: &str, b: &str, rules: &MajorRules) -> bool {
+    if a == b {
+        return true;
+    }
     let (a, b) = (a.trim().to_lowercase(), b.trim().to_lowercase());
     if a == b {
         return true;
@@ -441,15 +487,6 @@ fn said(launch: &Launch, argument: &str) -> Said {
     };
     let at = flags.iter().find_map(|f| launch.flags.get(f)).map(|v| v.source.clone());
     Said { fact, at }
-}
-
-/// Whether a documented launch serves our model, under any of its names.
-fn model_matches(subject: &Subject<'_>, doc: &Documented) -> bool {
-    let ours = model_names(subject.launch);
-    let theirs = model_names(&doc.launch);
-    ours.iter()
-        .chain(subject.models)
-        .any(|a| theirs.iter().any(|b| a.eq_ignore_ascii_case(b)))
 }
 
 /// The names that a launch gives its model.

@@ -39,9 +39,9 @@ use countersign_core::evidence::PullState;
 use countersign_core::outcome::{CheckReport, Finding, Findings, Location, Outcome, OutcomeKind};
 use countersign_core::text::{code, link};
 use countersign_core::{Cause, Text, text};
-use countersign_launch::compare::{Class, Difference as Argument, Subject};
+use countersign_launch::compare::{Class, Difference as Argument, Shelf, Subject};
 use countersign_launch::upstream::{self, Mention};
-use countersign_launch::{Launch, Source, compare};
+use countersign_launch::{Launch, Source};
 use countersign_matrix::{Entry, Scenarios, sku};
 use countersign_signoff::signoff::Section;
 use schemars::JsonSchema;
@@ -136,7 +136,12 @@ fn judge(cx: &Context<'_>, params: &Params) -> Result<CheckReport, Cause> {
     let documents = accepted.iter().flat_map(|found| documents(found));
     let page = read(documents.clone(), &cx.policy().upstream.reading);
     let prose = prose(documents, &cx.policy().upstream.reading);
-    let book = Book { accepted: &accepted, page: &page, prose: &prose };
+    let book = Book {
+        accepted: &accepted,
+        page: &page,
+        shelf: Shelf::new(&page.documented, &cx.policy().upstream.major),
+        prose: &prose,
+    };
     let mut tally = Tally::default();
     let mut fine = Vec::new();
     for (entry, scenarios) in needs {
@@ -247,6 +252,8 @@ fn not_published(inside: &[Linked<'_>]) -> CheckReport {
 struct Book<'b> {
     accepted: &'b [&'b Linked<'b>],
     page: &'b upstream::Page,
+    /// What the page documents, ready to be compared.
+    shelf: Shelf<'b>,
     /// Flags that running text names.
     prose: &'b BTreeMap<String, Vec<Mention>>,
 }
@@ -452,7 +459,7 @@ fn compare_server(
         models: &models,
         hardware,
     };
-    let result = compare(&subject, &book.page.documented, &cx.policy().upstream.major);
+    let result = book.shelf.compare(&subject);
     let role = if roles { text![server.role.to_string(), ": "] } else { Text::default() };
     if result.same_engine == 0 {
         out.gaps.push(Gap {
