@@ -3,6 +3,7 @@
 mod corpus;
 mod crash;
 mod harness;
+mod recorded;
 mod walls;
 mod way;
 mod webhook;

@@ -18,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 
+from from_cases import slug_of
+
 REPOSITORY = "SemiAnalysisAI/InferenceX"
 SIGNER = "Ankur-singh"
 PHRASE = "As a PR reviewer and CODEOWNER"
@@ -174,6 +176,17 @@ def count(selected, bucket):
     return {name: len(items) for name, items in rows.items()}
 
 
+def expectation(name, number, day, policy, text):
+    """What a verdict in a thread says, row by row, for `countersign accuracy`."""
+    rows = {}
+    for found in re.finditer(r"Check (\d+) \([^)]*\): (PASS|FAIL|N/A|WARN) — (.*)", text):
+        slug = slug_of(int(found.group(1)), day)
+        if slug:
+            rows[slug] = {"status": found.group(2), "reason": found.group(3).strip()}
+    return {"name": name, "pull": number, "date": day, "kind": "a public thread", "decision": "REJECTED" if "REJECTED" in text.splitlines()[0] else "PASS",
+            "policy": policy, "rows": rows, "failing": sorted(slug for slug, row in rows.items() if row["status"] == "FAIL"), "complete": True, "assumed": []}
+
+
 def world(clone, number, head, title, clock, main, runs, comments, timeline, author="hshrivastava-droid", upstream=None):
     return {
         "world": 1,
@@ -208,8 +221,16 @@ def main():
     written = lambda name: [text for author, text in thread[name] if author == SIGNER and text.startswith(PHRASE)]
     say = lambda body, identity, moment: {"id": identity, "author": SIGNER, "association": "COLLABORATOR", "body": body, "created_at": moment}
 
+    # Verdicts in the threads, in the order of the worlds below.
+    verdicts = {name: [text for _, text in thread[name] if re.search(r"Check 0 \(", text)] for name in thread}
+    policies = {"2205-first": ("003", 0, "2026-07-30"), "2205-second": ("003", 1, "2026-08-11"), "2550": ("002", 0, "2026-08-11"), "2121": ("001", 0, "2026-07-29")}
+
     def save(name, content):
-        path = options.out / f"{name}.yaml"
+        seed, nth, policy = policies[name]
+        number = content["repositories"][REPOSITORY]["pulls"][0]["number"]
+        known = expectation(f"seed-{name}", number, content["clock"][:10], f"inferencex-{policy}", verdicts[seed][nth])
+        (options.out / f"seed-{name}.expect.json").write_text(json.dumps(known, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        path = options.out / f"seed-{name}.yaml"
         # JSON is YAML; a world needs nothing more.
         path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         print(path)

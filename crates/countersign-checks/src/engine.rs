@@ -1,5 +1,7 @@
 //! Runs the checks that the policy lists and folds their reports into a verdict.
 
+use std::borrow::Cow;
+
 use countersign_core::outcome::{CheckReport, Findings, Outcome, OutcomeKind};
 use countersign_core::verdict::{Row, Verdict};
 use countersign_core::{Evidence, Text, digest};
@@ -15,7 +17,8 @@ pub const ENGINE_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Judges. Same evidence and policy, same verdict, to the byte.
 #[must_use]
 pub fn evaluate(evidence: &Evidence, policy: &LoadedPolicy) -> Verdict {
-    let cx = Context::new(evidence, policy);
+    let then = policy_then(evidence, policy);
+    let cx = Context::new(evidence, &then);
     let mut rows = Vec::new();
     let mut not_run = Vec::new();
     for entry in &policy.policy.checks {
@@ -49,10 +52,26 @@ pub fn evaluate(evidence: &Evidence, policy: &LoadedPolicy) -> Verdict {
     }
 }
 
+/// The policy with the rules of the matrix as they were where the pull request left its target. A branch is swept by the
+/// generator that it started from; it is read there, so that no pull request can change it for itself.
+#[must_use]
+pub fn policy_then<'p>(evidence: &Evidence, policy: &'p LoadedPolicy) -> Cow<'p, LoadedPolicy> {
+    let text = |path: &str| evidence.base_file(path).present().cloned();
+    match policy.policy.matrix.then(&text) {
+        Cow::Borrowed(_) => Cow::Borrowed(policy),
+        Cow::Owned(matrix) => {
+            let mut policy = policy.clone();
+            policy.policy.matrix = matrix;
+            Cow::Owned(policy)
+        }
+    }
+}
+
 /// Whether the newest reuse command means a run that can be reused now. `None`: there is no command, or it could not be read.
 #[must_use]
 pub fn reuse_usable(evidence: &Evidence, policy: &LoadedPolicy) -> Option<bool> {
-    let cx = Context::new(evidence, policy);
+    let then = policy_then(evidence, policy);
+    let cx = Context::new(evidence, &then);
     match cx.reuse().ok()?.resolved.as_ref()? {
         crate::facts::reuse::Resolved::Run(_) => Some(true),
         crate::facts::reuse::Resolved::Nothing(_) => Some(false),

@@ -18,6 +18,6 @@ mod validate;
 
 pub use check::{Check, TypedCheck};
 pub use context::Context;
-pub use engine::{ENGINE_VERSION, evaluate, reuse_usable};
+pub use engine::{ENGINE_VERSION, evaluate, policy_then, reuse_usable};
 pub use record::{RecordError, Stored, record, restore};
 pub use validate::{PolicyNote, schema, validate};

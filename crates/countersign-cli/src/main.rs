@@ -6,11 +6,13 @@
 )]
 
 mod doctor;
+mod explain;
 mod matrix;
 mod policy;
 mod rehearse;
 mod serve;
 mod verify;
+mod worlds;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,10 +34,19 @@ enum Command {
     Serve(ConfigArgs),
     /// Judge one pull request or sign-off on GitHub and print the verdict. Nothing is stored or posted.
     Verify(verify::VerifyArgs),
-    /// Take a world file the whole way: simulated GitHub, signed webhooks, real server and database.
+    /// Take a world file the whole way: simulated GitHub, signed webhooks, real server and database. A partial world is judged
+    /// directly.
     Rehearse(rehearse::RehearseArgs),
     /// The same with a bundled world, shown step by step.
     Demo,
+    /// Write a pull request on GitHub into a world file, with everything that a verdict rests on.
+    Record(worlds::RecordArgs),
+    /// Judge the evidence of a stored verdict again: the same bytes, or what differs. Exit code 1 for a difference.
+    Replay(worlds::ReplayArgs),
+    /// Show the way from evidence to the outcome of one check, of a stored verdict or of a world.
+    Explain(worlds::ExplainArgs),
+    /// Compare verdicts on worlds with verdicts that are known, check by check.
+    Accuracy(worlds::AccuracyArgs),
     /// Bring the database to this version's form.
     Migrate(ConfigArgs),
     /// Look at policy files.
@@ -94,6 +105,10 @@ fn main() -> ExitCode {
             Command::Verify(args) => verify::run(&args).await,
             Command::Rehearse(args) => rehearse::run(&args).await,
             Command::Demo => rehearse::demo().await,
+            Command::Record(args) => worlds::record(&args).await,
+            Command::Replay(args) => worlds::replay(&args).await,
+            Command::Explain(args) => worlds::explain(&args).await,
+            Command::Accuracy(args) => worlds::accuracy(&args),
             Command::Migrate(args) => serve::migrate(&args.config).await,
             Command::Policy { command } => policy::run(&command),
             Command::Matrix(args) => matrix::run(&args),

@@ -32,6 +32,12 @@ pub(crate) struct RehearseArgs {
     /// The policy file.
     #[arg(long, default_value = "config/policies/inferencex.yaml")]
     policy: PathBuf,
+    /// The clone whose history a world has that names none. The world is then judged directly, without a server.
+    #[arg(long)]
+    clone: Option<PathBuf>,
+    /// Take a partial world through the simulated GitHub too.
+    #[arg(long, conflicts_with = "clone")]
+    served: bool,
     /// How to print: text shows every step, markdown the last comments alone, json one object a line.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -68,6 +74,9 @@ pub(crate) async fn demo() -> Result<ExitCode> {
 /// `rehearse`.
 pub(crate) async fn run(args: &RehearseArgs) -> Result<ExitCode> {
     let world = World::load(&args.world)?;
+    if args.clone.is_some() || (world.partial && !args.served) {
+        return crate::worlds::rehearse(world, args.clone.as_deref(), &args.policy, args.format);
+    }
     let mut rehearsal = Rehearsal::start(world, &args.policy).await?;
     let decision = rehearsal.play(args.format).await;
     rehearsal.stop().await?;

@@ -1,12 +1,13 @@
 //! `verify`: one verdict, printed; nothing stored, nothing posted.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use countersign_core::render::comment;
 use countersign_core::{PrNumber, RepoName, SignoffKey};
+use countersign_policy::LoadedPolicy;
+use countersign_server::config::Settings;
 use countersign_server::verify::verify_once;
 
 use crate::{Format, exit_of, serve};
@@ -58,42 +59,29 @@ fn key_of(url: &url::Url) -> Result<Option<SignoffKey>> {
     })
 }
 
-pub(crate) async fn run(args: &VerifyArgs) -> Result<ExitCode> {
-    let (repository, number, signoff) = read_url(&args.url)?;
-    let settings = serve::settings(&args.config)?;
-    let app = serve::app(&settings)?;
-    let policy = match &args.policy {
-        Some(file) => crate::policy::load(file)?,
+/// The policy that is named, else the one that is configured for the repository.
+pub(crate) fn policy(settings: &Settings, named: Option<&Path>, repository: &RepoName) -> Result<LoadedPolicy> {
+    match named {
+        Some(file) => crate::policy::load(file),
         None => {
             let entry = settings
                 .repository(repository.as_str())
                 .with_context(|| format!("no policy is configured for {repository}; name one with --policy"))?;
-            countersign_server::policies::load_from(&settings.config.policies, &entry.policy)?
-        }
-    };
-    let verdict = verify_once(&app, &policy, &repository, number, signoff, chrono::Utc::now()).await?;
-    match args.format {
-        Format::Json => println!("{}", serde_json::to_string(&verdict)?),
-        Format::Markdown => println!("{}", comment(&verdict, &policy.policy.publish.comment, None)),
-        Format::Text => {
-            println!(
-                "{} #{} at {}: {}",
-                verdict.repository,
-                verdict.pull_request,
-                verdict.head_sha.short(),
-                verdict.decision.word()
-            );
-            for row in &verdict.rows {
-                println!("{}", row.plain());
-                for finding in row.report.outcome.findings() {
-                    println!("    → {}", finding.remedy.plain());
-                }
-            }
-            if !verdict.not_run.is_empty() {
-                println!("not run by this version: {}", verdict.not_run.join(", "));
-            }
+            Ok(countersign_server::policies::load_from(
+                &settings.config.policies,
+                &entry.policy,
+            )?)
         }
     }
+}
+
+pub(crate) async fn run(args: &VerifyArgs) -> Result<ExitCode> {
+    let (repository, number, signoff) = read_url(&args.url)?;
+    let settings = serve::settings(&args.config)?;
+    let app = serve::app(&settings)?;
+    let policy = policy(&settings, args.policy.as_deref(), &repository)?;
+    let verdict = verify_once(&app, &policy, &repository, number, signoff, chrono::Utc::now()).await?;
+    crate::worlds::show(&verdict, &policy, args.format)?;
     Ok(exit_of(verdict.decision))
 }
 

@@ -255,7 +255,7 @@ impl Expansion<'_> {
 
     /// A row that writes `kv-p2p-transfer: null` hides the entry's, which a disaggregated row needs.
     fn transfer_is_there(&mut self, entry: &Entry, search: &SearchRow, row: &Row) -> bool {
-        let fine = !entry.head.disagg || row.kv_p2p_transfer.is_some();
+        let fine = !entry.head.disagg || !self.rules.components || row.kv_p2p_transfer.is_some();
         if !fine {
             self.problems.push(problem(
                 entry,

@@ -41,8 +41,8 @@ pub use report::{Format, buckets_json, diff_report, problems_report, rows_report
 pub use resolve::{FileRole, Resolution, UsedFile, UsedRecipe, resolve, resolve_all, sku};
 pub use row::{Conc, Row, RowShape, Work};
 pub use rules::{
-    AgenticRules, CanaryRules, EvalRules, ExpNameRules, JobNameRules, Lane, LauncherLayout, Layout, MatrixRules,
-    MultiNodeRule, NodeKind, OffloadRules, PrefixRule, Purpose, RecipeRule, ScenarioType, ScriptRule, Sequence,
-    SharedFiles, SingleNodeLayout, SpecDecodingRules,
+    AgenticRules, CanaryRules, EvalRules, ExpNameRules, Generator, JobNameRules, Lane, LauncherLayout, Layout,
+    MatrixRules, MultiNodeRule, NodeKind, OffloadRules, PrefixRule, Purpose, RecipeRule, ScenarioType, ScriptRule,
+    Sequence, SharedFiles, SingleNodeLayout, SpecDecodingRules, Words,
 };
 pub use select::{SelectOptions, SelectedEntry, Selection, resolve_keys, select};

@@ -261,7 +261,8 @@ impl Reader<'_> {
         let without = entry
             .search_rows()
             .find(|(_, row)| !matches!(row.kv_p2p_transfer, Own::Value(_)));
-        if head.disagg && entry.kv_p2p_transfer.is_none() && (without.is_some() || own_transfer.is_none()) {
+        let needed = head.disagg && self.rules.components;
+        if needed && entry.kv_p2p_transfer.is_none() && (without.is_some() || own_transfer.is_none()) {
             let at = without.map_or(head.span, |(_, row)| row.span);
             self.strict.problem(
                 at,
@@ -316,6 +317,12 @@ impl Reader<'_> {
     }
 
     fn component_fields(&mut self, node: &Node, needs_version: bool) -> Option<Component> {
+        if let (false, Some(name)) = (self.rules.components, node.as_str()) {
+            return Some(Component {
+                name: Arc::from(name),
+                version: None,
+            });
+        }
         let map = self.strict.expect_map(node, "", &["name", "version"])?;
         let name = match self.strict.required(map, node.span, "", "name") {
             Some(value) => self.non_empty(value, "name"),

@@ -1,7 +1,9 @@
-//! Everything about one benchmark repository that the expansion needs to know, as data. Nothing here has a default:
-//! the words and numbers come from the policy file (a ready fragment is `testdata/rules.yaml`).
+//! Everything about one benchmark repository that the expansion needs to know, as data. Nothing here has a default
+//! but what older branches lack: the words and numbers come from the policy file (a ready fragment is `testdata/rules.yaml`).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,6 +41,46 @@ pub struct MatrixRules {
     pub canary: Option<CanaryRules>,
     /// How the workflow templates name their jobs.
     pub job_name: JobNameRules,
+    /// Whether components are mappings, and disaggregated entries name their transfer; see [`Generator::components`].
+    #[serde(default = "yes")]
+    pub components: bool,
+    /// By which words it is seen that a rule does not hold yet for a branch: it is swept by the generator that it has.
+    #[serde(default)]
+    pub generator: Option<Generator>,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+impl MatrixRules {
+    /// The rules as they were where a branch left its target, whose files `text` reads. A file that cannot be read says
+    /// nothing: then all rules hold.
+    #[must_use]
+    pub fn then(&self, text: &dyn Fn(&str) -> Option<Arc<str>>) -> Cow<'_, Self> {
+        let Some(generator) = &self.generator else {
+            return Cow::Borrowed(self);
+        };
+        let holds = |words: &Option<Words>| {
+            let Some(words) = words else { return true };
+            text(&words.path).is_none_or(|text| words.fit(&text))
+        };
+        let now = [
+            holds(&generator.agentic_single_node_evals),
+            holds(&generator.agentic_multi_node_evals),
+            holds(&generator.multi_node_memory_budget),
+            holds(&generator.components),
+        ];
+        if now == [true; 4] {
+            return Cow::Borrowed(self);
+        }
+        let mut rules = self.clone();
+        rules.eval.agentic_single_node &= now[0];
+        rules.eval.agentic_multi_node &= now[1];
+        rules.agentic.multi_node_memory_budget &= now[2];
+        rules.components &= now[3];
+        Cow::Owned(rules)
+    }
 }
 
 /// Input and output length in tokens.
@@ -97,6 +139,43 @@ pub struct EvalRules {
     pub agentic_single_node: bool,
     /// Whether multi-node agentic rows are evaluated.
     pub agentic_multi_node: bool,
+}
+
+/// What a branch's own generator knows, by words of its text where the branch left its target. Where the words are not there,
+/// the rule that is named does not hold for that branch yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Generator {
+    /// Single-node agentic rows are evaluated.
+    pub agentic_single_node_evals: Option<Words>,
+    /// Multi-node agentic rows are evaluated.
+    pub agentic_multi_node_evals: Option<Words>,
+    /// Multi-node agentic rows carry a memory budget.
+    pub multi_node_memory_budget: Option<Words>,
+    /// Components are named with their versions, and disaggregated entries name their transfer.
+    pub components: Option<Words>,
+}
+
+/// Words that a file has, and words that it lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Words {
+    /// The file.
+    pub path: String,
+    /// All of these.
+    pub has: Vec<String>,
+    /// None of these.
+    #[serde(default)]
+    pub lacks: Vec<String>,
+}
+
+impl Words {
+    /// Whether a text is so.
+    #[must_use]
+    pub fn fit(&self, text: &str) -> bool {
+        self.has.iter().all(|word| text.contains(word.as_str()))
+            && !self.lacks.iter().any(|word| text.contains(word.as_str()))
+    }
 }
 
 /// Templates of the generator's `exp-name`. Placeholders stand in braces.

@@ -1,7 +1,7 @@
 //! One verdict without a server: nothing is stored, nothing is posted.
 
 use chrono::{DateTime, Utc};
-use countersign_core::{PrNumber, RepoName, SignoffKey, Verdict};
+use countersign_core::{Evidence, PrNumber, RepoName, SignoffKey, Verdict};
 use countersign_github::{App, GatherRequest, Gathered, gather};
 use countersign_policy::LoadedPolicy;
 use countersign_signoff::{AuthorInfo, Recognition};
@@ -23,6 +23,22 @@ pub async fn verify_once(
     signoff: Option<SignoffKey>,
     now: DateTime<Utc>,
 ) -> Result<Verdict, JudgeError> {
+    let evidence = gather_once(app, policy, repository, number, signoff, now).await?;
+    Ok(countersign_checks::evaluate(&evidence, policy))
+}
+
+/// Gathers the evidence of a sign-off. Without one the newest of the pull request is taken.
+///
+/// # Errors
+/// As [`verify_once`].
+pub async fn gather_once(
+    app: &App,
+    policy: &LoadedPolicy,
+    repository: &RepoName,
+    number: PrNumber,
+    signoff: Option<SignoffKey>,
+    now: DateTime<Utc>,
+) -> Result<Evidence, JudgeError> {
     let client = app.repository(repository).await?;
     for _ in 0..TRIES {
         let signoff = match signoff {
@@ -59,7 +75,7 @@ pub async fn verify_once(
             head_seen_at: None,
         };
         match gather(&client, &request).await? {
-            Gathered::Evidence { evidence, .. } => return Ok(countersign_checks::evaluate(&evidence, policy)),
+            Gathered::Evidence { evidence, .. } => return Ok(*evidence),
             Gathered::SignoffGone => {
                 return Err(JudgeError::Internal(format!(
                     "{signoff} is not a text of {repository}#{number}"

@@ -15,6 +15,7 @@ mod http;
 mod shapes;
 mod shared;
 mod state;
+pub mod still;
 pub mod world;
 
 pub use crate::api::ENDPOINTS;

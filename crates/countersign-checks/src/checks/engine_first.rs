@@ -2,8 +2,8 @@
 //!
 //! ## What it checks
 //! Every config entry under a new key whose framework is not among the open engines of the policy: is there an entry of an
-//! open engine for the same model prefix on the same hardware? It may stand on the target branch or in the same pull
-//! request. Hardware is the product, not the runner label. A key that takes over the very value of a removed one is a new
+//! open engine for the same model prefix on the same hardware? It has that prefix, or a key that begins with it, as entries
+//! of a point release do. It may stand on the target branch or in the same pull request. Hardware is the product, not the runner label. A key that takes over the very value of a removed one is a new
 //! name and not a new entry.
 //!
 //! ## Why
@@ -112,7 +112,7 @@ fn judge(cx: &Context<'_>, params: &Params, skus: &[String], affected: &Affected
             continue;
         };
         let fits = |other: &&std::sync::Arc<Entry>| {
-            other.head.model_prefix == head.model_prefix
+            (other.head.model_prefix == head.model_prefix || named_for(other, &head.model_prefix))
                 && word(other) == Some(hardware)
                 && params.open.iter().any(|name| **name == *other.head.framework)
         };
@@ -188,6 +188,12 @@ fn claim(cx: &Context<'_>, params: &Params) -> Option<String> {
         shown.push('…');
     }
     Some(shown)
+}
+
+/// Whether an entry's key begins with a model prefix: a point release of a model has a prefix of its own and often keeps the
+/// model's name in its key.
+fn named_for(entry: &Entry, prefix: &str) -> bool {
+    entry.head.key.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('-'))
 }
 
 /// Whether a text has a word: no letter or digit stands at either end of it.

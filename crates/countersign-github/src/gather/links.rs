@@ -13,7 +13,8 @@ const COMMANDS: usize = 3;
 const LINKED: usize = 5;
 
 /// The sign-off, read, if it is one.
-pub(crate) fn signoff(item: &ThreadItem, policy: &Policy) -> Option<SignOff> {
+#[must_use]
+pub fn signoff(item: &ThreadItem, policy: &Policy) -> Option<SignOff> {
     let author = AuthorInfo {
         login: item
             .author
@@ -41,12 +42,8 @@ pub(crate) fn all(signoff: &SignOff) -> Vec<&Link> {
 }
 
 /// Runs of this repository that somebody with a say has named: in the newest reuse commands, and in the sign-off.
-pub(crate) fn runs(
-    repository: &RepoName,
-    comments: &[Comment],
-    signoff: Option<&SignOff>,
-    policy: &Policy,
-) -> Vec<u64> {
+#[must_use]
+pub fn runs(repository: &RepoName, comments: &[Comment], signoff: Option<&SignOff>, policy: &Policy) -> Vec<u64> {
     let mut named: Vec<u64> = Vec::new();
     let allowed = &policy.commands.authority.reuse_associations;
     for comment in comments

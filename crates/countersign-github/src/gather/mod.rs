@@ -12,6 +12,15 @@ mod trees;
 mod upstream;
 mod work;
 
+/// What a gathering asks for, as pure functions: for whoever finds the same facts elsewhere, such as in a world file.
+pub mod wanted {
+    pub use super::links::{runs as named_runs, signoff};
+    pub use super::people::{answerers, named_teams, role, teams_matter};
+    pub use super::runs::{COMMITS, NO_EVIDENCE, can_be_evidence, executed};
+    pub use super::trees::{Part, covers};
+    pub use super::upstream::{DEPTH, DOCUMENTS, LINKS, followed_links, includes, page_path, page_source};
+}
+
 use chrono::{DateTime, Utc};
 use countersign_core::{CommitSha, Evidence, PrNumber, SignoffKey};
 use countersign_policy::LoadedPolicy;

@@ -26,6 +26,16 @@ pub(crate) async fn permissions(
     since: DateTime<Utc>,
     policy: &Policy,
 ) -> BTreeMap<String, Observed<Permission>> {
+    let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
+    for login in answerers(comments, since, policy) {
+        work.push(Box::pin(permission(repo, login)));
+    }
+    at_once(AT_ONCE, work).await.into_iter().collect()
+}
+
+/// Those who confirmed or overrode something since a moment.
+#[must_use]
+pub fn answerers<'c>(comments: &'c [Comment], since: DateTime<Utc>, policy: &Policy) -> Vec<&'c Login> {
     let mut logins: Vec<&Login> = Vec::new();
     for comment in comments
         .iter()
@@ -41,11 +51,7 @@ pub(crate) async fn permissions(
             logins.push(author);
         }
     }
-    let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
-    for login in logins {
-        work.push(Box::pin(permission(repo, login)));
-    }
-    at_once(AT_ONCE, work).await.into_iter().collect()
+    logins
 }
 
 async fn permission(repo: &RepoClient, login: &Login) -> (String, Observed<Permission>) {
@@ -64,7 +70,8 @@ async fn permission(repo: &RepoClient, login: &Login) -> (String, Observed<Permi
 
 /// The lesser of both words. `permission` knows no `maintain` and no `triage`: it says `write` and `read` for them. A custom
 /// role authorises nothing by its name (reference guide, section 2.3).
-fn role(permission: &str, role_name: Option<&str>) -> Role {
+#[must_use]
+pub fn role(permission: &str, role_name: Option<&str>) -> Role {
     let most = match permission {
         "admin" => Role::Admin,
         "write" => Role::Maintain,
@@ -84,12 +91,7 @@ fn role(permission: &str, role_name: Option<&str>) -> Role {
 
 /// The signer's teams, of those that the trusted CODEOWNERS names.
 pub(crate) async fn teams(repo: &RepoClient, signer: &Login, owners: &CodeOwners) -> BTreeMap<String, Observed<bool>> {
-    let mut named: BTreeSet<(String, String)> = BTreeSet::new();
-    for owner in owners.listed_owners() {
-        if let Owner::Team { org, slug } = owner {
-            named.insert((org.to_ascii_lowercase(), slug.to_ascii_lowercase()));
-        }
-    }
+    let named = named_teams(owners);
     let mut found = BTreeMap::new();
     let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
     for (index, (org, slug)) in named.into_iter().enumerate() {
@@ -110,9 +112,22 @@ pub(crate) async fn teams(repo: &RepoClient, signer: &Login, owners: &CodeOwners
     found
 }
 
+/// The teams that CODEOWNERS names, in lower case: organisation and slug.
+#[must_use]
+pub fn named_teams(owners: &CodeOwners) -> BTreeSet<(String, String)> {
+    let mut named: BTreeSet<(String, String)> = BTreeSet::new();
+    for owner in owners.listed_owners() {
+        if let Owner::Team { org, slug } = owner {
+            named.insert((org.to_ascii_lowercase(), slug.to_ascii_lowercase()));
+        }
+    }
+    named
+}
+
 /// Whether a team can decide anything: not if the signer is named for every changed path that has owners of its own, and
 /// somewhere at all, which is enough for the rest (domain guide, section 2).
-pub(crate) fn teams_matter(signer: &Login, owners: &CodeOwners, changed: Option<&[ChangedFile]>) -> bool {
+#[must_use]
+pub fn teams_matter(signer: &Login, owners: &CodeOwners, changed: Option<&[ChangedFile]>) -> bool {
     let is_signer = |owner: &Owner| owner.is_user(signer.as_str());
     let Some(changed) = changed else { return true };
     let paths = changed.iter().flat_map(ChangedFile::paths);

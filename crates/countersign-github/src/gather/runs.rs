@@ -32,10 +32,10 @@ const POINT_BYTES: u64 = 1 << 20;
 /// Runs of which throughput is read.
 const MEASURED: usize = 2;
 /// Commits of runs whose files are read.
-const COMMITS: usize = 4;
+pub const COMMITS: usize = 4;
 const AT_ONCE: usize = 8;
 /// Why jobs and artifacts of a run were not read.
-const NO_EVIDENCE: &str = "the run is of another workflow, event or commit, so it can be no evidence";
+pub const NO_EVIDENCE: &str = "the run is of another workflow, event or commit, so it can be no evidence";
 
 /// What to look for.
 pub(crate) struct Wanted<'a> {
@@ -270,11 +270,16 @@ fn artifacts_of(mut list: Vec<wire::Artifact>) -> Vec<Artifact> {
 }
 
 /// Whether a run can be evidence: of the one workflow, by the one event, on a commit of the pull request.
-fn counts(run: &WorkflowRun, wanted: &Wanted<'_>) -> bool {
-    let ci = &wanted.policy.ci;
+#[must_use]
+pub fn can_be_evidence(run: &WorkflowRun, policy: &Policy, commits: Option<&BTreeSet<CommitSha>>) -> bool {
+    let ci = &policy.ci;
     run.workflow_path.split('@').next() == Some(ci.workflow.as_str())
         && run.event == ci.event
-        && wanted.commits.is_none_or(|commits| commits.contains(&run.head_sha))
+        && commits.is_none_or(|commits| commits.contains(&run.head_sha))
+}
+
+fn counts(run: &WorkflowRun, wanted: &Wanted<'_>) -> bool {
+    can_be_evidence(run, wanted.policy, wanted.commits)
 }
 
 /// Jobs of the lanes of one purpose. The canary measures a point too.
@@ -296,7 +301,9 @@ fn lane_jobs<'j>(run: &'j WorkflowRun, policy: &Policy, purpose: Purpose) -> Vec
         .collect()
 }
 
-fn executed(run: &WorkflowRun, policy: &Policy) -> bool {
+/// Whether anything was measured or evaluated.
+#[must_use]
+pub fn executed(run: &WorkflowRun, policy: &Policy) -> bool {
     [Purpose::Throughput, Purpose::Eval]
         .into_iter()
         .flat_map(|purpose| lane_jobs(run, policy, purpose))

@@ -45,9 +45,25 @@ pub(crate) struct Grown {
 
 /// Which part of a commit's tree is evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub(crate) trusted: bool,
-    pub(crate) judged: bool,
+pub struct Part {
+    /// As the source of rules.
+    pub trusted: bool,
+    /// As what is judged.
+    pub judged: bool,
+}
+
+/// What the tree of a commit covers. Empty = everything.
+#[must_use]
+pub fn covers(paths: &EvidencePaths, part: Part) -> Vec<String> {
+    let lists = [(part.trusted, &paths.trusted), (part.judged, &paths.judged)];
+    let lists = lists.into_iter().filter(|(wanted, _)| *wanted).map(|(_, list)| list);
+    if lists.clone().any(Vec::is_empty) {
+        return Vec::new();
+    }
+    let mut covers: Vec<String> = lists.flatten().cloned().collect();
+    covers.sort_unstable();
+    covers.dedup();
+    covers
 }
 
 impl Trees<'_> {
@@ -70,15 +86,7 @@ impl Trees<'_> {
     }
 
     fn covers(&self, part: Part) -> Vec<String> {
-        let lists = [(part.trusted, &self.paths.trusted), (part.judged, &self.paths.judged)];
-        let lists = lists.into_iter().filter(|(wanted, _)| *wanted).map(|(_, list)| list);
-        if lists.clone().any(Vec::is_empty) {
-            return Vec::new();
-        }
-        let mut covers: Vec<String> = lists.flatten().cloned().collect();
-        covers.sort_unstable();
-        covers.dedup();
-        covers
+        covers(self.paths, part)
     }
 
     /// The listing of a commit.

@@ -1,7 +1,7 @@
 //! What links to other projects lead to. Only kinds that the policy names are followed, and only through GitHub's API: a
 //! published page is read from the repository that it is made of, so no address of a sign-off is ever fetched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use countersign_core::evidence::{EntryMode, Page, PullState, Upstream, UpstreamPull};
@@ -23,11 +23,11 @@ use crate::store::{Listed, Listing};
 use crate::wire;
 
 /// Links followed in one sign-off.
-const LINKS: usize = 16;
+pub const LINKS: usize = 16;
 /// Documents read for one link.
-const DOCUMENTS: usize = 48;
+pub const DOCUMENTS: usize = 48;
 /// How deep a page's snippets may include snippets.
-const DEPTH: usize = 2;
+pub const DEPTH: usize = 2;
 const AT_ONCE: usize = 8;
 
 /// Everything that the reviewer's links lead to, by address as the reader of sign-offs gives it.
@@ -37,33 +37,12 @@ pub(crate) async fn upstream(
     signoff: &SignOff,
     template: Option<&Template>,
 ) -> BTreeMap<String, Observed<Upstream>> {
-    let links: Vec<&Link>;
-    let beyond;
-    match template {
-        Some(template) => {
-            beyond = signoff.links_beyond_template(template);
-            links = beyond
-                .iter()
-                .filter(|found| found.section != Section::AfterSignature)
-                .map(|found| &found.link)
-                .collect();
-        }
-        None => links = super::links::all(signoff),
-    }
-    let mut wanted: Vec<(&Link, &UpstreamSource)> = Vec::new();
-    for link in links {
-        let source = link.kind.as_ref().and_then(|kind| policy.upstream.sources.get(kind));
-        if let Some(source) = source
-            && !wanted.iter().any(|(known, _)| known.url == link.url)
-        {
-            wanted.push((link, source));
-        }
-    }
+    let wanted = followed_links(policy, signoff, template);
     let sites = Sites::default();
     let sites = &sites;
     let mut found = BTreeMap::new();
     let mut work: Vec<BoxFuture<'_, _>> = Vec::new();
-    for (index, (link, source)) in wanted.into_iter().enumerate() {
+    for (index, (link, source)) in wanted.iter().enumerate() {
         if index < LINKS {
             work.push(Box::pin(async move {
                 (link.url.clone(), followed(repo, policy, sites, link, source).await)
@@ -76,6 +55,34 @@ pub(crate) async fn upstream(
     }
     found.extend(at_once(AT_ONCE, work).await);
     found
+}
+
+/// The links of a sign-off that are followed, with what the policy makes of them; each address once.
+#[must_use]
+pub fn followed_links<'p>(
+    policy: &'p Policy,
+    signoff: &SignOff,
+    template: Option<&Template>,
+) -> Vec<(Link, &'p UpstreamSource)> {
+    let links: Vec<Link> = match template {
+        Some(template) => signoff
+            .links_beyond_template(template)
+            .into_iter()
+            .filter(|found| found.section != Section::AfterSignature)
+            .map(|found| found.link.clone())
+            .collect(),
+        None => super::links::all(signoff).into_iter().cloned().collect(),
+    };
+    let mut wanted: Vec<(Link, &UpstreamSource)> = Vec::new();
+    for link in links {
+        let source = link.kind.as_ref().and_then(|kind| policy.upstream.sources.get(kind));
+        if let Some(source) = source
+            && !wanted.iter().any(|(known, _)| known.url == link.url)
+        {
+            wanted.push((link, source));
+        }
+    }
+    wanted
 }
 
 /// Sources of pages that have been read, by repository, branch and paths: several links lead to one.
@@ -259,7 +266,8 @@ async fn pull(
 }
 
 /// The path of a page without what the policy drops; `None` where it is no page of its own.
-fn page_path(url: &str, strip: &str) -> Option<String> {
+#[must_use]
+pub fn page_path(url: &str, strip: &str) -> Option<String> {
     let url = Url::parse(url).ok()?;
     let bytes: Vec<u8> = percent_decode(url.path());
     let path = String::from_utf8(bytes).ok()?;
@@ -361,6 +369,19 @@ async fn text_of(trees: &Trees<'_>, path: &str, entry: &Listed) -> Result<Option
 
 /// The source of a page: the first root and ending that give a file, in its own spelling before any other.
 fn find<'l>(listing: &'l Listing, page: &str, roots: &[String], endings: &[String]) -> Option<(&'l str, &'l Listed)> {
+    let is_file = |entry: &Listed| matches!(entry.mode, EntryMode::File | EntryMode::Executable);
+    let files = listing.entries.iter().filter(|(_, entry)| is_file(entry));
+    let paths: BTreeSet<&str> = files.map(|(path, _)| path.as_str()).collect();
+    let found = page_source(&paths, page, roots, endings)?;
+    listing
+        .entries
+        .get_key_value(found)
+        .map(|(path, entry)| (path.as_str(), entry))
+}
+
+/// The path of a page's source, of all files that its repository has.
+#[must_use]
+pub fn page_source<'l>(paths: &BTreeSet<&'l str>, page: &str, roots: &[String], endings: &[String]) -> Option<&'l str> {
     let stem = endings
         .iter()
         .find_map(|ending| page.strip_suffix(ending.as_str()))
@@ -371,26 +392,17 @@ fn find<'l>(listing: &'l Listing, page: &str, roots: &[String], endings: &[Strin
             .iter()
             .flat_map(move |root| endings.iter().map(move |ending| format!("{root}{stem}{ending}")))
     };
-    let is_file = |entry: &Listed| matches!(entry.mode, EntryMode::File | EntryMode::Executable);
-    for candidate in candidates() {
-        if let Some((path, entry)) = listing.entries.get_key_value(&candidate)
-            && is_file(entry)
-        {
-            return Some((path, entry));
-        }
+    if let Some(path) = candidates().find_map(|candidate| paths.get(candidate.as_str()).copied()) {
+        return Some(path);
     }
-    let lower: BTreeMap<String, (&str, &Listed)> = listing
-        .entries
-        .iter()
-        .filter(|(_, entry)| is_file(entry))
-        .map(|(path, entry)| (path.to_lowercase(), (path.as_str(), entry)))
-        .collect();
+    let lower: BTreeMap<String, &str> = paths.iter().map(|path| (path.to_lowercase(), *path)).collect();
     candidates().find_map(|candidate| lower.get(&candidate.to_lowercase()).copied())
 }
 
 /// Whether a text includes a file: the file is named outright by the policy, or lies in one of its folders and the text has
 /// its name.
-fn includes(text: &str, path: &str, snippets: &[String]) -> bool {
+#[must_use]
+pub fn includes(text: &str, path: &str, snippets: &[String]) -> bool {
     snippets.iter().any(|snippet| {
         if !snippet.ends_with('/') {
             return path == snippet;

@@ -10,7 +10,7 @@ mod walk;
 
 pub(crate) use diff::FileDiff;
 pub(crate) use object::{Commit, Entry, Kind, Mode, Person};
-pub(crate) use store::{ModeBits, NewCommit, Store, is_sha};
+pub(crate) use store::{ModeBits, NewCommit, NewFile, Store, Told, is_sha};
 
 /// What can go wrong with a clone.
 #[derive(Debug, thiserror::Error)]

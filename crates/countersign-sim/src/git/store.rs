@@ -21,6 +21,17 @@ pub(crate) struct Store {
     pub(super) diffs: HashMap<(String, String), Arc<Vec<FileDiff>>>,
     /// Names of inline commits.
     pub(crate) names: BTreeMap<String, String>,
+    /// Commits that the world only tells of: their SHA is taken at its word.
+    pub(crate) told: BTreeMap<String, Told>,
+}
+
+/// What is known of a commit whose SHA is taken at its word.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Told {
+    /// The part of its tree that is here: prefixes and whole paths. None where no file is.
+    pub(crate) covers: Option<Vec<String>>,
+    /// How many parents it has, where not all are named.
+    pub(crate) parents: Option<u32>,
 }
 
 /// A commit to be made.
@@ -30,7 +41,18 @@ pub(crate) struct NewCommit {
     pub(crate) author: Person,
     pub(crate) message: String,
     /// Path → content; none deletes it.
-    pub(crate) files: BTreeMap<String, Option<(ModeBits, Vec<u8>)>>,
+    pub(crate) files: BTreeMap<String, Option<NewFile>>,
+    /// The SHA and what is here of it, for a commit that is only told of.
+    pub(crate) told: Option<(String, Told)>,
+}
+
+/// A file of a commit to be made.
+#[derive(Debug, Clone)]
+pub(crate) enum NewFile {
+    /// With its content.
+    Content(ModeBits, Vec<u8>),
+    /// By its object id; the content is not here.
+    Id(Mode, String),
 }
 
 /// The mode of a file that is written.
@@ -199,7 +221,10 @@ impl Store {
         };
         let mut edits = BTreeMap::new();
         for (path, content) in new.files {
-            let edit = content.map(|(mode, data)| (Mode::from(mode), self.put(Kind::Blob, data)));
+            let edit = content.map(|file| match file {
+                NewFile::Content(mode, data) => (Mode::from(mode), self.put(Kind::Blob, data)),
+                NewFile::Id(mode, id) => (mode, id),
+            });
             edits.insert(path.trim_matches('/').to_owned(), edit);
         }
         let tree = match self.edit_tree(base.as_deref(), &edits)? {
@@ -213,7 +238,13 @@ impl Store {
             committer: new.author,
             message: new.message,
         };
-        Ok(self.put(Kind::Commit, object::write_commit(&commit)))
+        let data = object::write_commit(&commit);
+        let Some((sha, told)) = new.told else {
+            return Ok(self.put(Kind::Commit, data));
+        };
+        self.objects.insert(sha.clone(), (Kind::Commit, Arc::new(data)));
+        self.told.insert(sha.clone(), told);
+        Ok(sha)
     }
 
     /// A tree with some paths changed; none where nothing is left in it.

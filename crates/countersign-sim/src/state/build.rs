@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::State;
 use super::model::{Installation, Known, Pull, Repo, Token};
-use crate::git::{ModeBits, NewCommit, Person, Store};
+use crate::git::{Mode, ModeBits, NewCommit, NewFile, Person, Store, Told};
 use crate::hooks::Hooks;
 use crate::http::faults::Faults;
 use crate::http::limits::Usage;
@@ -43,7 +43,7 @@ impl State {
             },
             base: String::new(),
             storage: String::new(),
-            html: "https://github.com".to_owned(),
+            html: world.web.clone().unwrap_or_else(|| "https://github.com".to_owned()),
             stores: Vec::new(),
             repos: BTreeMap::new(),
             orgs: world
@@ -223,6 +223,7 @@ impl State {
             statuses: Vec::new(),
             collaborators: spec.collaborators.clone(),
             codeowners_errors: spec.codeowners_errors.clone(),
+            earlier: spec.earlier.clone(),
             labels: BTreeSet::new(),
             installation: None,
         };
@@ -243,14 +244,15 @@ impl State {
         }
         for (i, commit) in spec.commits.iter().enumerate() {
             let at = format!("{at}.commits[{i}]");
-            if commit.id.is_empty() {
+            if commit.id.is_empty() && commit.sha.is_none() {
                 return Err(WorldError::invalid(
                     at,
                     "a commit needs an id, by which the rest of the world names it",
                 ));
             }
             let sha = self.add_commit(&at, name, commit)?;
-            if let Some(store) = self.store(name)
+            if !commit.id.is_empty()
+                && let Some(store) = self.store(name)
                 && store.names.insert(commit.id.clone(), sha).is_some()
             {
                 return Err(WorldError::invalid(
@@ -272,7 +274,7 @@ impl State {
             && matches!(self.branch_tip(name, &branch), Ok(None))
             && let Some(last) = spec.commits.last()
         {
-            let sha = self.commit_at(at, name, &last.id)?;
+            let sha = self.commit_at(at, name, last.sha.as_deref().unwrap_or(&last.id))?;
             self.set_branch(name, &branch, &sha);
         }
         for (i, pull) in spec.pulls.iter().enumerate() {
@@ -333,6 +335,22 @@ impl State {
         for (path, file) in &spec.files {
             files.insert(path.clone(), content(&format!("{at}.files.{path}"), file)?);
         }
+        let told = match &spec.sha {
+            Some(sha) if !crate::git::is_sha(sha) => {
+                return Err(WorldError::invalid(
+                    format!("{at}.sha"),
+                    format!("`{sha}` is not a full SHA"),
+                ));
+            }
+            Some(sha) => Some((
+                sha.clone(),
+                Told {
+                    covers: spec.covers.clone(),
+                    parents: spec.parent_count,
+                },
+            )),
+            None => None,
+        };
         let fail = || WorldError::invalid(at, "this repository is not in the world");
         let store = self.store(repo).ok_or_else(fail)?;
         let sha = store
@@ -341,6 +359,7 @@ impl State {
                 author,
                 message,
                 files,
+                told,
             })
             .map_err(|e| WorldError::invalid(at, e.to_string()))?;
         if let Some(r) = self.repo_mut(repo) {
@@ -464,15 +483,29 @@ impl State {
     }
 }
 
-fn content(at: &str, file: &FileSpec) -> Result<Option<(ModeBits, Vec<u8>)>, WorldError> {
+fn content(at: &str, file: &FileSpec) -> Result<Option<NewFile>, WorldError> {
     use base64::Engine;
     let full = match file {
         FileSpec::Deleted => return Ok(None),
-        FileSpec::Text(text) => return Ok(Some((ModeBits::File, text.clone().into_bytes()))),
+        FileSpec::Text(text) => return Ok(Some(NewFile::Content(ModeBits::File, text.clone().into_bytes()))),
         FileSpec::Full(full) => full,
     };
     if let Some(target) = &full.symlink {
-        return Ok(Some((ModeBits::Symlink, target.clone().into_bytes())));
+        return Ok(Some(NewFile::Content(ModeBits::Symlink, target.clone().into_bytes())));
+    }
+    if let Some(id) = full.id.as_ref().or(full.submodule.as_ref()) {
+        if !crate::git::is_sha(id) {
+            return Err(WorldError::invalid(
+                at,
+                format!("`{id}` is not an object id of 40 hexadecimal digits"),
+            ));
+        }
+        let mode = match (full.submodule.is_some(), full.executable) {
+            (true, _) => Mode::Submodule,
+            (_, true) => Mode::Executable,
+            _ => Mode::File,
+        };
+        return Ok(Some(NewFile::Id(mode, id.clone())));
     }
     let mut bytes = match (&full.text, &full.base64) {
         (Some(text), None) => text.clone().into_bytes(),
@@ -482,21 +515,19 @@ fn content(at: &str, file: &FileSpec) -> Result<Option<(ModeBits, Vec<u8>)>, Wor
         _ => {
             return Err(WorldError::invalid(
                 at,
-                "a file has exactly one of text, file, base64 and symlink",
+                "a file has exactly one of text, file, base64, symlink, id and submodule",
             ));
         }
     };
     if let Some(times) = full.repeat {
         bytes = bytes.repeat(times.min(100_000) as usize);
     }
-    Ok(Some((
-        if full.executable {
-            ModeBits::Executable
-        } else {
-            ModeBits::File
-        },
-        bytes,
-    )))
+    let mode = if full.executable {
+        ModeBits::Executable
+    } else {
+        ModeBits::File
+    };
+    Ok(Some(NewFile::Content(mode, bytes)))
 }
 
 /// A SHA for something that has no history here.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 
 use crate::world::pulls::ChangeSpec;
-use crate::world::repo::{CodeownersErrorSpec, RoleSpec};
+use crate::world::repo::{CodeownersErrorSpec, EarlierSpec, RoleSpec};
 
 pub(crate) type Time = DateTime<Utc>;
 
@@ -35,6 +35,7 @@ pub(crate) struct Repo {
     pub(crate) statuses: Vec<Status>,
     pub(crate) collaborators: Option<BTreeMap<String, RoleSpec>>,
     pub(crate) codeowners_errors: Option<Vec<CodeownersErrorSpec>>,
+    pub(crate) earlier: BTreeMap<String, EarlierSpec>,
     pub(crate) labels: BTreeSet<String>,
     pub(crate) installation: Option<u64>,
 }

@@ -479,7 +479,7 @@ impl State {
             let content = match store.lookup(&new.tree, &f.path)? {
                 Some(entry) => store
                     .read(&entry.sha)?
-                    .map(|(_, data)| (crate::git::ModeBits::of(entry.mode), data.to_vec())),
+                    .map(|(_, data)| crate::git::NewFile::Content(crate::git::ModeBits::of(entry.mode), data.to_vec())),
                 None => None,
             };
             files.insert(f.path.clone(), content);
@@ -495,6 +495,7 @@ impl State {
             author,
             message,
             files,
+            told: None,
         })?)
     }
 

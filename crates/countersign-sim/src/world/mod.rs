@@ -41,6 +41,7 @@ pub struct World {
     pub clock: Clock,
     /// The GitHub App.
     #[serde(default)]
+    #[serde(skip_serializing_if = "is_default")]
     pub app: AppSpec,
     /// Where the App is installed; when left out, once for each owner in `repositories`, with all of that owner's.
     #[serde(default)]
@@ -72,6 +73,7 @@ pub struct World {
     pub pages: BTreeMap<String, PageSpec>,
     /// Rate limits.
     #[serde(default)]
+    #[serde(skip_serializing_if = "is_default")]
     pub limits: LimitSpec,
     /// How long each API call takes at least.
     #[serde(default)]
@@ -79,15 +81,47 @@ pub struct World {
     pub latency: Option<Span>,
     /// How short forms are spelled out.
     #[serde(default)]
+    #[serde(skip_serializing_if = "is_default")]
     pub short_forms: ShortForms,
     /// Faults to inject.
     #[serde(default)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultSpec>,
+    /// Facts that could not be read when the world was recorded, by what they are, and why.
+    #[serde(default)]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unavailable: BTreeMap<String, GapSpec>,
+    /// Facts that were looked for when the world was recorded and are not there, by what they are.
+    #[serde(default)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<String>,
+    /// Where links for people start; `https://github.com` when left out.
+    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub web: Option<String>,
     /// What happens, in order.
     #[serde(default)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Step>,
+}
+
+/// What is as it is when left out is left out.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Why a fact could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GapSpec {
+    /// What was read, where that is put otherwise than the fact.
+    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub what: Option<String>,
+    /// `transient`, `forbidden`, `too_large`, `malformed` or `not_recorded`.
+    pub kind: String,
+    /// Why it failed.
+    pub why: String,
 }
 
 impl Default for World {
@@ -109,6 +143,9 @@ impl Default for World {
             latency: None,
             short_forms: ShortForms::default(),
             faults: Vec::new(),
+            unavailable: BTreeMap::new(),
+            absent: Vec::new(),
+            web: None,
             timeline: Vec::new(),
         }
     }

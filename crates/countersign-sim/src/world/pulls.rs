@@ -62,6 +62,12 @@ pub struct PullSpec {
     /// Labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<Vec<String>>,
+    /// The sign-off that is judged, such as `issuecomment-1`, where it is not the newest one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signoff: Option<String>,
+    /// When this head was first seen at the pull request; the first workflow run on it when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head_seen_at: Option<DateTime<Utc>>,
     /// The changed files, for a pull request without history here (upstream repositories). Worked out from git otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<ChangeSpec>>,
@@ -184,6 +190,9 @@ pub struct ChangeSpec {
     /// The unified diff without its two header lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
+    /// The file's text after the change, where no history here has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// An issue comment.

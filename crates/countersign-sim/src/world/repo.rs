@@ -65,14 +65,40 @@ pub struct RepoSpec {
     /// What the endpoint of CODEOWNERS errors answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub codeowners_errors: Option<Vec<CodeownersErrorSpec>>,
+    /// Earlier versions of files, by path, where the history here does not reach back to them: what a file was before a
+    /// change that a sign-off is older than.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub earlier: BTreeMap<String, EarlierSpec>,
+}
+
+/// A file as it once was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EarlierSpec {
+    /// The last commit that had it: a full SHA.
+    pub commit: String,
+    /// When the commit after it replaced it.
+    pub replaced_at: DateTime<Utc>,
+    /// Its text.
+    pub text: String,
 }
 
 /// One inline commit. Its SHA-1 is computed as git does, so it is the same wherever the world is loaded.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CommitSpec {
-    /// A name by which the rest of the world refers to it; it is not part of the commit.
+    /// A name by which the rest of the world refers to it; it is not part of the commit. May be left out beside `sha`.
     pub id: String,
+    /// The SHA, taken at its word: for a commit of which only a part is here, as of recorded pull requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha: Option<String>,
+    /// Beside `sha`: the part of its tree that is here, as prefixes that end in `/` and whole paths; empty for all of it. No
+    /// file is here when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub covers: Option<Vec<String>>,
+    /// Beside `sha`: how many parents it has, where not all of them are named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_count: Option<u32>,
     /// The parent: a name, a branch, or a revision of the clone. None for a root commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,

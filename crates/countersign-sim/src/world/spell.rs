@@ -317,6 +317,12 @@ pub struct FullFile {
     /// The target of a symbolic link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symlink: Option<String>,
+    /// The object id alone, for a file whose content is not here (binary, or too large to be recorded).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The commit of a submodule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submodule: Option<String>,
     /// Whether the file is executable.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub executable: bool,
