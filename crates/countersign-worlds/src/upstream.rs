@@ -46,7 +46,7 @@ fn follow(
     source: &UpstreamSource,
 ) -> Result<Observed<Upstream>, WorldsError> {
     match source {
-        UpstreamSource::Pull { documents } => {
+        UpstreamSource::Pull { documents, context } => {
             let (Target::Pull { repository, number } | Target::IssueOrPull { repository, number }) = &link.target
             else {
                 return Ok(Observed::Absent);
@@ -55,7 +55,7 @@ fn follow(
                 return Ok(Observed::Absent);
             };
             match still.pull(name.as_str(), *number) {
-                Fact::Known(found) => pull(still, gaps, &name, *number, &found, documents, policy),
+                Fact::Known(found) => pull(still, gaps, &name, *number, &found, (documents, context), policy),
                 Fact::Nothing => Ok(Observed::Absent),
                 Fact::Unsaid(_) | Fact::Refused(_) => Ok(gaps.missing(&leads_to(link))),
             }
@@ -101,7 +101,7 @@ fn pull(
     name: &RepoName,
     number: u64,
     found: &StillPull,
-    prefixes: &[String],
+    wanted: (&[String], &[String]),
     policy: &Policy,
 ) -> Result<Observed<Upstream>, WorldsError> {
     let merged = found.merged_at.is_some();
@@ -111,7 +111,7 @@ fn pull(
         (false, true, false) => PullState::Open,
         (false, false, _) => PullState::Closed,
     };
-    let documents = match documents(still, name, number, found, prefixes, policy)? {
+    let documents = match documents(still, name, number, found, wanted, policy)? {
         Some(documents) => documents,
         // What an unmerged one documents does not matter: its state alone decides.
         None if !merged => BTreeMap::new(),
@@ -130,28 +130,33 @@ fn pull(
     })))
 }
 
-/// The documents that a pull request changes; none where the world does not say.
+/// The documents that a pull request changes, and those beside them; none where the world does not say.
 fn documents(
     still: &mut Still,
     name: &RepoName,
     number: u64,
     found: &StillPull,
-    prefixes: &[String],
+    (prefixes, context): (&[String], &[String]),
     policy: &Policy,
 ) -> Result<Option<BTreeMap<String, String>>, WorldsError> {
     let Fact::Known(changes) = still.changes(name.as_str(), number)? else {
         return Ok(None);
     };
+    let mut paths: BTreeSet<String> = changes
+        .into_iter()
+        .filter(|(path, _, status)| *status != "removed" && prefixes.iter().any(|prefix| path.starts_with(prefix)))
+        .map(|(path, _, _)| path)
+        .collect();
+    // Alone they document nothing.
+    if !paths.is_empty() {
+        paths.extend(context.iter().cloned());
+    }
+    if paths.len() > DOCUMENTS {
+        return Ok(None);
+    }
     let mut out = BTreeMap::new();
-    for (path, _, status) in changes {
-        if status == "removed" || !prefixes.iter().any(|prefix| path.starts_with(prefix.as_str())) {
-            continue;
-        }
-        if out.len() == DOCUMENTS {
-            return Ok(None);
-        }
-        let given = still.text_after(name.as_str(), number, &path);
-        let text = match given {
+    for path in paths {
+        let text = match still.text_after(name.as_str(), number, &path) {
             Some(text) => Some(text),
             None => {
                 let at = found
@@ -161,7 +166,7 @@ fn documents(
                     .unwrap_or(&found.head_sha);
                 match still.blob_at(name.as_str(), at, &path)? {
                     Some(blob) => text_of(still, name.as_str(), &blob, policy)?,
-                    None if still.has_history(name.as_str()) => None,
+                    None if still.has_history(name.as_str()) || context.contains(&path) => None,
                     None => return Ok(None),
                 }
             }
