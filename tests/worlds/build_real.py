@@ -187,6 +187,17 @@ def count(selected, bucket):
     return {name: len(items) for name, items in rows.items()}
 
 
+def expectation(name, number, day, policy, text):
+    """What a verdict in a thread says, row by row, for `countersign accuracy`."""
+    rows = {}
+    for found in re.finditer(r"Check (\d+) \([^)]*\): (PASS|FAIL|N/A|WARN) — (.*)", text):
+        slug = slug_of(int(found.group(1)), day)
+        if slug:
+            rows[slug] = {"status": found.group(2), "reason": found.group(3).strip()}
+    return {"name": name, "pull": number, "date": day, "kind": "a public thread", "decision": "REJECTED" if "REJECTED" in text.splitlines()[0] else "PASS",
+            "policy": policy, "rows": rows, "failing": sorted(slug for slug, row in rows.items() if row["status"] == "FAIL"), "complete": True, "assumed": []}
+
+
 def world(clone, number, head, title, clock, main, runs, comments, timeline, author="hshrivastava-droid", upstream=None):
     return {
         "world": 1,

@@ -7,6 +7,7 @@ use countersign_core::evidence::{Conclusion, Job, RunStatus, WorkflowRun};
 use countersign_core::{Cause, Evidence, Observed};
 use countersign_matrix::{Configs, Entry, Files, Purpose, Row, check_run_name, entry_rows, resolve};
 use countersign_policy::Policy;
+use serde_json::Value as Json;
 
 use super::points::{self, Jobs, Selected};
 use super::runs;
