@@ -171,17 +171,6 @@ def eval_rows(selected, low, high, bar_task="gsm8k"):
     return out
 
 
-def expectation(name, number, day, policy, text):
-    """What a verdict in a thread says, row by row, for `countersign accuracy`."""
-    rows = {}
-    for found in re.finditer(r"Check (\d+) \([^)]*\): (PASS|FAIL|N/A|WARN) — (.*)", text):
-        slug = slug_of(int(found.group(1)), day)
-        if slug:
-            rows[slug] = {"status": found.group(2), "reason": found.group(3).strip()}
-    return {"name": name, "pull": number, "date": day, "kind": "a public thread", "decision": "REJECTED" if "REJECTED" in text.splitlines()[0] else "PASS",
-            "policy": policy, "rows": rows, "failing": sorted(slug for slug, row in rows.items() if row["status"] == "FAIL"), "complete": True, "assumed": []}
-
-
 def count(selected, bucket):
     rows = selected.get(bucket) or {}
     return {name: len(items) for name, items in rows.items()}
@@ -237,11 +226,10 @@ def main():
     policies = {"2205-first": ("003", 0, "2026-07-30"), "2205-second": ("003", 1, "2026-08-11"), "2550": ("002", 0, "2026-08-11"), "2121": ("001", 0, "2026-07-29")}
 
     def save(name, content):
-        if name in policies:
-            seed, nth, policy = policies[name]
-            number = content["repositories"][REPOSITORY]["pulls"][0]["number"]
-            known = expectation(f"seed-{name}", number, content["clock"][:10], f"inferencex-{policy}", verdicts[seed][nth])
-            (options.out / f"seed-{name}.expect.json").write_text(json.dumps(known, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        seed, nth, policy = policies[name]
+        number = content["repositories"][REPOSITORY]["pulls"][0]["number"]
+        known = expectation(f"seed-{name}", number, content["clock"][:10], f"inferencex-{policy}", verdicts[seed][nth])
+        (options.out / f"seed-{name}.expect.json").write_text(json.dumps(known, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         path = options.out / f"seed-{name}.yaml"
         # JSON is YAML; a world needs nothing more.
         path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

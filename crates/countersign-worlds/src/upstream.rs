@@ -101,7 +101,7 @@ fn pull(
     name: &RepoName,
     number: u64,
     found: &StillPull,
-    paths: (&[String], &[String]),
+    wanted: (&[String], &[String]),
     policy: &Policy,
 ) -> Result<Observed<Upstream>, WorldsError> {
     let merged = found.merged_at.is_some();
@@ -111,7 +111,7 @@ fn pull(
         (false, true, false) => PullState::Open,
         (false, false, _) => PullState::Closed,
     };
-    let documents = match documents(still, name, number, found, paths, policy)? {
+    let documents = match documents(still, name, number, found, wanted, policy)? {
         Some(documents) => documents,
         // What an unmerged one documents does not matter: its state alone decides.
         None if !merged => BTreeMap::new(),
@@ -130,7 +130,7 @@ fn pull(
     })))
 }
 
-/// The documents that a pull request changes, and with them those that give their context; none where the world does not say.
+/// The documents that a pull request changes, and those beside them; none where the world does not say.
 fn documents(
     still: &mut Still,
     name: &RepoName,
@@ -142,53 +142,38 @@ fn documents(
     let Fact::Known(changes) = still.changes(name.as_str(), number)? else {
         return Ok(None);
     };
-    let mut out = BTreeMap::new();
-    for (path, _, status) in changes {
-        if status == "removed" || !prefixes.iter().any(|prefix| path.starts_with(prefix.as_str())) {
-            continue;
-        }
-        if out.len() == DOCUMENTS {
-            return Ok(None);
-        }
-        match document(still, name, number, found, &path, policy)? {
-            Fact::Known(text) => out.extend(text.map(|text| (path, text))),
-            _ => return Ok(None),
-        }
-    }
+    let mut paths: BTreeSet<String> = changes
+        .into_iter()
+        .filter(|(path, _, status)| *status != "removed" && prefixes.iter().any(|prefix| path.starts_with(prefix)))
+        .map(|(path, _, _)| path)
+        .collect();
     // Alone they document nothing.
-    if !out.is_empty() {
-        for path in context {
-            // A world of few words leaves them out, and then nothing is read from them.
-            if let Fact::Known(Some(text)) = document(still, name, number, found, path, policy)? {
-                out.insert(path.clone(), text);
+    if !paths.is_empty() {
+        paths.extend(context.iter().cloned());
+    }
+    if paths.len() > DOCUMENTS {
+        return Ok(None);
+    }
+    let mut out = BTreeMap::new();
+    for path in paths {
+        let text = match still.text_after(name.as_str(), number, &path) {
+            Some(text) => Some(text),
+            None => {
+                let at = found
+                    .merge_commit
+                    .as_ref()
+                    .filter(|_| found.merged_at.is_some())
+                    .unwrap_or(&found.head_sha);
+                match still.blob_at(name.as_str(), at, &path)? {
+                    Some(blob) => text_of(still, name.as_str(), &blob, policy)?,
+                    None if still.has_history(name.as_str()) || context.contains(&path) => None,
+                    None => return Ok(None),
+                }
             }
-        }
+        };
+        out.extend(text.map(|text| (path, text)));
     }
     Ok(Some(out))
-}
-
-/// A document as it is with the pull request; nothing where there is none or it is no text.
-fn document(
-    still: &mut Still,
-    name: &RepoName,
-    number: u64,
-    found: &StillPull,
-    path: &str,
-    policy: &Policy,
-) -> Result<Fact<Option<String>>, WorldsError> {
-    if let Some(text) = still.text_after(name.as_str(), number, path) {
-        return Ok(Fact::Known(Some(text)));
-    }
-    let at = found
-        .merge_commit
-        .as_ref()
-        .filter(|_| found.merged_at.is_some())
-        .unwrap_or(&found.head_sha);
-    Ok(match still.blob_at(name.as_str(), at, path)? {
-        Some(blob) => Fact::Known(text_of(still, name.as_str(), &blob, policy)?),
-        None if still.has_history(name.as_str()) => Fact::Known(None),
-        None => Fact::Nothing,
-    })
 }
 
 fn text_of(still: &mut Still, repository: &str, blob: &str, policy: &Policy) -> Result<Option<String>, WorldsError> {
