@@ -25,13 +25,16 @@ pub fn counts_text(results: &[PullResult]) -> String {
         let _ = write!(out, " {:>9}", short(is));
     }
     out.push('\n');
+    let mut named = None;
     for ((number, slug, other), of) in &counts {
-        let (label, whose) = if *other {
-            (String::new(), "open")
+        let whose = if *other { "open" } else { "merged" };
+        // The name stands once, before the first of its lines.
+        if named == Some((number, slug)) {
+            let _ = write!(out, "{:>3} {:<20} {whose:<7}", "", "");
         } else {
-            (number.to_string(), "merged")
-        };
-        let _ = write!(out, "{label:>3} {:<20} {whose:<7}", if *other { "" } else { slug });
+            let _ = write!(out, "{number:>3} {slug:<20} {whose:<7}");
+        }
+        named = Some((number, slug));
         for is in Is::ALL {
             match of.get(&is) {
                 Some(count) => {

@@ -95,6 +95,7 @@ pub(crate) struct Part {
 impl TypedCheck for DraftAsShipped {
     type Params = Params;
     const SLUG: &'static str = "draft-as-shipped";
+    const NEEDS_CONVERSATION: bool = true;
     const OUTCOMES: &'static [OutcomeKind] = &[
         OutcomeKind::Pass,
         OutcomeKind::Fail,
