@@ -533,6 +533,8 @@ async fn a_reaction_that_github_refuses_changes_no_result() {
         })
         .expect("a fault");
     way.sim.post_comment(PULL, "olive", "/use 9001").expect("posted");
+    // The reaction waits in the outbox before the verdict does.
+    calm(&way).await;
     way.sim.post_comment(PULL, "olive", GOOD).expect("posted");
     calm(&way).await;
     assert_eq!(status(&way).0, "success", "{}", status(&way).1);
