@@ -191,6 +191,24 @@ async fn letters_that_only_look_alike_do_not_sign() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_backdated_push_is_no_part_of_what_was_signed() {
+    let way = InProcess::start(&quiet_world()).await;
+    way.settle().await;
+    way.sim.post_comment(PULL, "olive", "/use 9001").expect("posted");
+    way.sim.post_comment(PULL, "olive", GOOD).expect("posted");
+    way.settle().await;
+    let old = serde_json::json!({ "id": "old", "files": { "notes.md": "x" }, "date": "2026-11-02T07:30:00Z" });
+    way.sim
+        .push_commit(PULL, serde_json::from_value(old).expect("a commit"))
+        .expect("pushed");
+    way.settle().await;
+    let status = way.sim.status(PULL, CONTEXT).expect("there").expect("a status");
+    assert_eq!(status.state, "pending", "{status:?}");
+    assert!(status.description.is_some_and(|text| text.contains("Head moved")));
+    way.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_can_answer_for_those_who_may() {
     let way = InProcess::start(&quiet_world()).await;
     way.settle().await;

@@ -31,7 +31,10 @@ impl Folder {
         };
         let listing = std::fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
         let mut files: Vec<PathBuf> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        files.retain(|file| file.extension().is_some_and(|ending| ending == "yaml" || ending == "yml" || ending == "json"));
+        files.retain(|file| {
+            file.extension()
+                .is_some_and(|ending| ending == "yaml" || ending == "yml" || ending == "json")
+        });
         files.sort();
         let clone = std::fs::canonicalize(clone).with_context(|| format!("{} is no clone", clone.display()))?;
         for file in files {
