@@ -30,7 +30,8 @@ use serde::Deserialize;
 
 type Failure = Box<dyn std::error::Error>;
 
-const CHECKS: &str = "image,engine-first,deprecation,append-only,changelog";
+const CHECKS: &str =
+    "image,engine-first,deprecation,architecture,chat-template,engine-patch,golden-al,append-only,changelog";
 const CACHE_BYTES: usize = 96 << 20;
 
 /// Blobs by way of one `git cat-file --batch`.
