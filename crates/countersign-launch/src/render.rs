@@ -173,10 +173,10 @@ fn statements(launch: &Launch) -> BTreeMap<String, (String, Source)> {
         );
     }
     if !launch.conditions.is_empty() {
-        out.insert(
-            "conditions".into(),
-            (launch.conditions.join(" and "), launch.source.clone()),
-        );
+        // A question that only moved to another line is the same question.
+        let asked = |c: &String| c.rsplit_once(" [").map_or(c.clone(), |(text, _)| text.to_owned());
+        let all: Vec<String> = launch.conditions.iter().map(asked).collect();
+        out.insert("conditions".into(), (all.join(" and "), launch.source.clone()));
     }
     out.insert("program".into(), (launch.program.clone(), launch.source.clone()));
     out

@@ -6,6 +6,9 @@
 
 mod artifact;
 mod codeowners;
+mod page;
+mod recipe;
+mod shell;
 mod signoff;
 mod text;
 mod webhook;
@@ -18,6 +21,9 @@ pub type Entry = fn(&[u8]);
 pub const ENTRIES: &[(&str, Entry)] = &[
     ("artifact", artifact::run),
     ("codeowners", codeowners::run),
+    ("page", page::run),
+    ("recipe", recipe::run),
+    ("shell", shell::run),
     ("signoff", signoff::run),
     ("text", text::run),
     ("webhook", webhook::run),
