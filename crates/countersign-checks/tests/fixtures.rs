@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use countersign_checks::sketch::Sketch;
-use countersign_checks::{Context, checks};
+use countersign_checks::{Context, checks, policy_then};
 use countersign_core::OutcomeKind;
 use countersign_policy::LoadedPolicy;
 use serde::Deserialize;
@@ -65,7 +65,8 @@ fn every_fixture_is_judged_as_it_says() {
         for (name, fixture) in fixtures(check.slug()) {
             let policy = policy(fixture.policy.as_deref());
             let evidence = fixture.evidence.evidence().expect("valid logins");
-            let report = check.run(&Context::new(&evidence, &policy));
+            let then = policy_then(&evidence, &policy);
+            let report = check.run(&Context::new(&evidence, &then));
             let codes: Vec<&str> = report
                 .outcome
                 .findings()

@@ -38,7 +38,7 @@ fn then<'r>(rules: &'r MatrixRules, generator: Option<&str>, check: Option<&str>
     rules.then(&text)
 }
 
-fn rows(rules: &MatrixRules, first: &str, second: &str) -> Result<Vec<Row>, Vec<String>> {
+fn rows(rules: &MatrixRules, mode: EvalMode, first: &str, second: &str) -> Result<Vec<Row>, Vec<String>> {
     let files = MapFiles::new()
         .with("configs/amd-master.yaml", first)
         .with("configs/nvidia-master.yaml", second)
@@ -48,7 +48,7 @@ fn rows(rules: &MatrixRules, first: &str, second: &str) -> Result<Vec<Row>, Vec<
     if !problems.is_empty() {
         return Err(problems);
     }
-    full_sweep(&configs, rules, EvalMode::Marked).map_err(|found| found.iter().map(ToString::to_string).collect())
+    full_sweep(&configs, rules, mode).map_err(|found| found.iter().map(ToString::to_string).collect())
 }
 
 fn evaluated(rows: &[Row]) -> Vec<&str> {
@@ -80,7 +80,7 @@ fn evaluations_that_were_not_there_yet_or_were_off_are_not_expected() {
     let rules = rules();
     let marked = |generator: &str| {
         let then = then(&rules, Some(generator), Some("transfer"));
-        let rows = rows(&then, FIRST, SECOND).unwrap();
+        let rows = rows(&then, EvalMode::EvalsOnly, FIRST, SECOND).unwrap();
         evaluated(&rows)
             .iter()
             .filter(|key| key.ends_with("agentic"))
@@ -100,14 +100,14 @@ fn entries_of_the_time_before_components_are_read() {
     let first = FIRST.replace("kv-offload-backend: { name: pool }", "kv-offload-backend: pool");
     let second = SECOND.replace("  kv-p2p-transfer: link\n", "");
     let now = then(&rules, Some("single_evals multi_evals budget"), Some("transfer"));
-    let refused = rows(&now, &first, &second).unwrap_err().join("\n");
+    let refused = rows(&now, EvalMode::Marked, &first, &second).unwrap_err().join("\n");
     assert!(
         refused.contains("needs `kv-p2p-transfer`") && refused.contains("expected a mapping"),
         "{refused}"
     );
     let before = then(&rules, Some("budget"), Some("nothing of it"));
-    let old = rows(&before, &first, &second).unwrap();
-    let new = rows(&now, FIRST, SECOND).unwrap();
+    let old = rows(&before, EvalMode::Marked, &first, &second).unwrap();
+    let new = rows(&now, EvalMode::Marked, FIRST, SECOND).unwrap();
     assert_eq!(old.len(), new.len());
 }
 

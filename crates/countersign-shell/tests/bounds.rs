@@ -2,7 +2,9 @@
 
 mod common;
 
-use countersign_shell::{IssueKind, Limits, Note, Script, check_grammar, fuzz_entry, scan};
+#[cfg(feature = "grammar")]
+use countersign_shell::check_grammar;
+use countersign_shell::{IssueKind, Limits, Note, Script, fuzz_entry, scan};
 use proptest::prelude::*;
 
 /// As small as the stack of a worker thread may be.
@@ -83,6 +85,7 @@ fn long_input_is_bounded() {
         let large = "x".repeat(300_000);
         let script = Script::parse("x", &large, &Limits::default());
         assert_eq!(script.issues()[0].kind, IssueKind::TooLarge);
+        #[cfg(feature = "grammar")]
         assert!(check_grammar(&large, &Limits::default()).cancelled);
         for text in [
             "a && ".repeat(40_000) + "b",
@@ -139,6 +142,7 @@ fn unfinished_constructs_are_reported_and_the_rest_is_read() {
     }
 }
 
+#[cfg(feature = "grammar")]
 #[test]
 fn the_second_grammar_agrees_on_plain_scripts_and_shows_two_readings() {
     let plain = "set -e\nx=$(basename \"$0\")\nif [ -f x ]; then a | b && c; fi\nfor i in 1 2; do export A=$i; done\ncat <<E > f\n$(d)\nE\nprog \\\n  --a 1\n";
