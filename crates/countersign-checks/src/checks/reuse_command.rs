@@ -8,8 +8,9 @@
 //! Without it a merge measures everything again, or fails to publish anything.
 //!
 //! ## Passes when
-//! There is one. The row says who gave it, and which run it means; where that run cannot be reused, or the command
-//! names none, a note gives the exact command to post instead.
+//! There is one. The row says who gave it, which run it means, and how many of the jobs for the pull request's points that
+//! run covers, with those that it does not; where that run cannot be reused, or the command names none, a note gives the
+//! exact command to post instead.
 //!
 //! ## Fails when
 //! There is none, or only ones without authority.
@@ -46,19 +47,39 @@ impl TypedCheck for ReuseCommand {
 
     fn run(cx: &Context<'_>, params: &Params) -> CheckReport {
         match cx.reuse() {
-            Ok(reuse) => judge(params, reuse),
+            Ok(reuse) => judge(params, reuse, covered(cx, reuse)),
             Err(cause) => CheckReport::unavailable(cause),
         }
     }
 }
 
-fn judge(params: &Params, reuse: &Reuse) -> CheckReport {
+/// What the run that the command means covers of the pull request's points. Nothing where another run counts, or nothing is
+/// known of it: then the row on the sweep says why.
+fn covered(cx: &Context<'_>, reuse: &Reuse) -> Option<Text> {
+    let Some(Resolved::Run(run)) = &reuse.resolved else {
+        return None;
+    };
+    let weighed = cx.sweep().ok().flatten()?.best.as_ref().filter(|best| best.run.id == *run)?;
+    let (green, expected) = weighed.lanes.values().fold((0, 0), |(green, expected), lane| (green + lane.green, expected + lane.expected));
+    let missing: Vec<String> = weighed.lanes.values().flat_map(|lane| &lane.missing).map(|name| format!("`{name}`")).collect();
+    Some(if missing.is_empty() {
+        text![", covers all ", expected, " jobs for its points"]
+    } else {
+        text![", covers ", green, " of ", expected, " jobs for its points, not "].and(Text::list(&missing, 3))
+    })
+}
+
+fn judge(params: &Params, reuse: &Reuse, covered: Option<Text>) -> CheckReport {
     let wanted = |run: Option<u64>| run.map_or_else(|| format!("{} <run>", params.suggest), |run| format!("{} {run}", params.suggest));
     let Some(command) = &reuse.command else {
         return CheckReport::fail(missing(reuse, &wanted(reuse.suggestion)));
     };
     let shown = command.run.map_or_else(|| command.name.clone(), |run| format!("{} {run}", command.name));
-    let mut report = CheckReport::pass(text![link(shown, &command.url), " by ", code(&command.by), " (", command.association, ")"]);
+    let given = text![link(shown, &command.url), " by ", code(&command.by), " (", command.association, ")"];
+    let mut report = CheckReport::pass(match covered {
+        Some(covered) => given.and(covered),
+        None => given,
+    });
     match (&reuse.resolved, command.run) {
         (Some(Resolved::Run(run)), None) => {
             report = report.note(text!["it names no run and now means ", code(run), "; a later push can change that: pin it with ", code(wanted(Some(*run)))]);
