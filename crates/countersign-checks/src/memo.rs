@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use countersign_core::{BlobId, Cause, CommitSha, Evidence};
-use countersign_matrix::{Configs, Files as _, Near};
+use countersign_matrix::{Configs, Files as _, MatrixRules, Near};
 use countersign_policy::Policy;
 use countersign_records::changelog::{ChangelogRules, History};
 
@@ -14,9 +14,14 @@ use crate::facts::tree::TreeFiles;
 /// How many revisions' configs are kept. One judgement needs three: trusted, merge base and head.
 const KEPT: usize = 6;
 
-/// The rules of reading, which follow the generator of each merge base, then the ids of the files that configs are read from,
-/// in the order of the layout; `None` for a file that is not there.
-type Key = Vec<Option<String>>;
+/// What configs follow from.
+#[derive(PartialEq)]
+struct Key {
+    /// The rules of reading: they are as old as the generator at the merge base.
+    rules: MatrixRules,
+    /// Ids of the files that are read, in the order of the layout; `None` for a file that is not there.
+    files: Vec<Option<String>>,
+}
 
 /// See the module. All copies share what they know. It belongs to one policy: another has other rules of reading.
 #[derive(Clone, Default)]
@@ -70,9 +75,10 @@ impl Memo {
                 .chain([&layout.runners])
                 .all(|path| tree.covers(path))
         });
-        let rules = Some(format!("{:?}", policy.matrix));
-        let ids = paths.map(|path| files.id(path).map(str::to_owned));
-        let key: Key = std::iter::once(rules.clone()).chain(ids).collect();
+        let key = Key {
+            rules: policy.matrix.clone(),
+            files: paths.map(|path| files.id(path).map(str::to_owned)).collect(),
+        };
         if covered && let Some((known, _)) = find(&self.0.configs, &key) {
             return Ok(known);
         }
@@ -83,7 +89,7 @@ impl Memo {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .iter()
-            .find(|(key, _)| key.first() == Some(&rules))
+            .find(|(known, _)| known.rules == key.rules)
             .map(|(_, read)| read.clone());
         let configs = Arc::new(match &near {
             Some((configs, texts)) => Configs::read_beside(&files, layout, &policy.matrix, Near { configs, texts }),
