@@ -3,16 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use countersign_checks::{Context, checks};
 use countersign_core::{CheckReport, OutcomeKind};
-use countersign_policy::LoadedPolicy;
 
 mod support;
 
-use support::{Entries, Objects, States, entries, evidence, git};
+use support::{Clone, Entries, States, entries, evidence, git};
 
 /// The snapshot that the guide describes.
 const SNAPSHOT: &str = "843c6254ff69b567f772f6a5fd97675af3d04431";
@@ -21,28 +19,8 @@ const SNAPSHOT: &str = "843c6254ff69b567f772f6a5fd97675af3d04431";
 const NOWHERE: &str = "00000000000000000000000000000000000000aa";
 const NOWHERE_ELSE: &str = "00000000000000000000000000000000000000bb";
 
-struct Clone {
-    dir: String,
-    objects: Arc<Objects>,
-    policy: LoadedPolicy,
-}
-
 fn clone() -> Option<Clone> {
-    let Ok(dir) = std::env::var("COUNTERSIGN_CORPUS") else {
-        eprintln!("skipped: COUNTERSIGN_CORPUS names no git directory");
-        return None;
-    };
-    if git(&dir, &["cat-file", "-e", SNAPSHOT]).is_err() {
-        eprintln!("skipped: {dir} does not have the snapshot");
-        return None;
-    }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/policies");
-    let policy = countersign_policy::load("inferencex-2026-08-22", &|name: &str| {
-        std::fs::read_to_string(folder.join(format!("{name}.yaml"))).map_err(|error| error.to_string())
-    })
-    .unwrap();
-    let objects = Arc::new(Objects::open(&dir, policy.policy.evidence.max_file_bytes).unwrap());
-    Some(Clone { dir, objects, policy })
+    support::clone("inferencex-2026-08-22", &[SNAPSHOT])
 }
 
 impl Clone {

@@ -4,17 +4,14 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
 
 use countersign_checks::{Context, checks};
 use countersign_core::evidence::{Page, PullState, Upstream, UpstreamPull};
 use countersign_core::{CheckReport, Observed, OutcomeKind};
-use countersign_policy::LoadedPolicy;
 
 mod support;
 
-use support::{Objects, States, entries, evidence, git};
+use support::{Clone, States, entries, evidence, git};
 
 const PAGE: &str = "https://docs.sglang.io/cookbook/autoregressive/Qwen/Qwen3.5";
 const PULL: &str = "https://github.com/sgl-project/sglang/pull/32945";
@@ -24,31 +21,8 @@ const SECOND_CHECKPOINT: &str = "99e3a3fdaee4f2822ff43442509915f9a3a1bae0";
 const ARM: &str = "e3643999";
 const ARM_LATER: &str = "f705dd1f";
 
-struct Clone {
-    dir: String,
-    objects: Arc<Objects>,
-    policy: LoadedPolicy,
-}
-
 fn clone() -> Option<Clone> {
-    let Ok(dir) = std::env::var("COUNTERSIGN_CORPUS") else {
-        eprintln!("skipped: COUNTERSIGN_CORPUS names no git directory");
-        return None;
-    };
-    if [SECOND_CHECKPOINT, ARM, ARM_LATER]
-        .iter()
-        .any(|commit| git(&dir, &["cat-file", "-e", commit]).is_err())
-    {
-        eprintln!("skipped: {dir} does not have the heads of the threads");
-        return None;
-    }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/policies");
-    let policy = countersign_policy::load("inferencex-2026-08-11", &|name: &str| {
-        std::fs::read_to_string(folder.join(format!("{name}.yaml"))).map_err(|error| error.to_string())
-    })
-    .unwrap();
-    let objects = Arc::new(Objects::open(&dir, policy.policy.evidence.max_file_bytes).unwrap());
-    Some(Clone { dir, objects, policy })
+    support::clone("inferencex-2026-08-11", &[SECOND_CHECKPOINT, ARM, ARM_LATER])
 }
 
 /// The cookbook's commands for the FP4 checkpoint. `second`: they name the second one. `arm`: drafts run on two GPUs of a B200.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -159,6 +160,35 @@ impl BlobSource for Shared {
     fn blob(&self, id: &BlobId) -> Observed<Arc<str>> {
         self.0.blob(id)
     }
+}
+
+/// The clone that tests on real commits are given, and the policy that they judge by.
+pub(crate) struct Clone {
+    pub(crate) dir: String,
+    pub(crate) objects: Arc<Objects>,
+    pub(crate) policy: LoadedPolicy,
+}
+
+/// `None` where no clone is given, or where it lacks one of the commits; that is said.
+pub(crate) fn clone(policy: &str, commits: &[&str]) -> Option<Clone> {
+    let Ok(dir) = std::env::var("COUNTERSIGN_CORPUS") else {
+        eprintln!("skipped: COUNTERSIGN_CORPUS names no git directory");
+        return None;
+    };
+    if let Some(missing) = commits
+        .iter()
+        .find(|commit| git(&dir, &["cat-file", "-e", commit]).is_err())
+    {
+        eprintln!("skipped: {dir} does not have {missing}");
+        return None;
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/policies");
+    let policy = countersign_policy::load(policy, &|name: &str| {
+        std::fs::read_to_string(folder.join(format!("{name}.yaml"))).map_err(|error| error.to_string())
+    })
+    .unwrap();
+    let objects = Arc::new(Objects::open(&dir, policy.policy.evidence.max_file_bytes).unwrap());
+    Some(Clone { dir, objects, policy })
 }
 
 /// The three states of a pull request: commit and tree of each.
