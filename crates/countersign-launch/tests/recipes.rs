@@ -275,6 +275,35 @@ fn llmd_and_tables() {
     );
     assert_eq!(l.parallel.dp_attention, Fact::Known(true));
     assert_eq!(l.spec.as_ref().unwrap().draft_tokens, Fact::Known(2));
+    // One table of flags by role: the entry's size stands over the table's, its switches are added where they lack.
+    let by_role = "Model-Y:\n  prefill_flags: '--tensor-parallel-size 8 --kv-cache-dtype fp8'\n  decode_flags: '--tensor-parallel-size 8 --enable-expert-parallel --max-num-seqs 4'\n  env: 'A=1'\n  decode_env: 'B=2'\n";
+    let sized = |tp, ep| TableInput {
+        tp: Some(tp),
+        ep: Some(ep),
+        dp_attention: Some(false),
+        draft_tokens: Some(0),
+        ..TableInput::default()
+    };
+    let read = |role, input| recipe::model_table(Engine::Vllm, "v.yaml", by_role, "org/Model-Y", role, &input).unwrap();
+    let prefill = read(Role::Prefill, sized(4, false));
+    assert_eq!(
+        (prefill.parallel.tp.value(), prefill.parallel.ep.value()),
+        (Some(&4), Some(&1))
+    );
+    assert_eq!(prefill.flags.known("kv-cache-dtype"), Some("fp8"));
+    assert_eq!(prefill.environment.keys().collect::<Vec<_>>(), ["A"]);
+    let decode = read(Role::Decode, sized(2, false));
+    assert_eq!(
+        (decode.parallel.tp.value(), decode.parallel.ep.value()),
+        (Some(&2), Some(&2))
+    );
+    assert_eq!(decode.environment.keys().collect::<Vec<_>>(), ["A", "B"]);
+    assert!(
+        read(Role::Prefill, sized(4, true))
+            .flags
+            .is_on("enable-expert-parallel")
+    );
+
     let l = recipe::model_table(
         Engine::Sglang,
         "t.yaml",

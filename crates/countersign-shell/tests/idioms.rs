@@ -560,3 +560,38 @@ fn answers_belong_to_their_command() {
     let evaluation = evaluate_with(&files, &cache, &common::setup("run.sh"), Some(&Known));
     assert_eq!(outs(&evaluation), ["[version says][failed]"]);
 }
+
+#[test]
+fn a_container_starts_its_command_with_what_it_is_given() {
+    let files = [
+        (
+            "run.sh",
+            r#"export GIVEN=outside KEPT=outside
+helper() { inner wrong; }
+{ echo "FILED=a"; echo "FRESH=hidden"; [ -n "$HOST" ] && printf '%s=%s\n' HOST "$HOST"; } > /tmp/all.env
+docker run --rm -it --network host --shm-size=32G -v "$HOST:/workspace" --env-file /tmp/all.env -e GIVEN -e FRESH="$HOST/x" \
+  --entrypoint "" "$IMAGE" bash -lc "cd /workspace/tools && bash client.sh first \"$GIVEN\""
+docker run --env-file /etc/not-known "$IMAGE" bash /workspace/tools/client.sh
+docker run --new-option x image out never
+docker pull image
+docker exec name out "$KEPT"
+"#,
+        ),
+        (
+            "tools/client.sh",
+            r#"helper
+out "$1" "$2" "$GIVEN" "${FRESH}" "$FILED" "$HOST" "${KEPT:-none}"
+"#,
+        ),
+    ];
+    let evaluation = eval_tree(&files, &["HOST=/h", "IMAGE?"]);
+    let all = outs(&evaluation);
+    assert_eq!(all.len(), 3, "{all:?}");
+    // `KEPT` is not given to it.
+    assert_eq!(all[0], "[first][outside][outside][/h/x][a][/h][none]");
+    // A file that is not known may give everything.
+    assert!(!all[1].contains("[none]") && all[1].contains("not-known"), "{all:?}");
+    // These words were made outside.
+    assert_eq!(all[2], "[outside]");
+    assert!(evaluation.commands.iter().all(|c| c.name().as_deref() != Some("inner")));
+}

@@ -20,7 +20,8 @@ pub struct DeriveRules {
     /// `{framework}`, `{runner}`, `{exp_name}`, `{tp}`, `{pp}`, `{dcp}`, `{pcp}`, `{ep}`, `{dp_attention}`, `{conc}`,
     /// `{isl}`, `{osl}`, `{max_model_len}`, `{spec_decoding}`, `{kv_offloading}`, `{kv_offload_backend}`,
     /// `{memory_gb}`, `{duration}`, `{eval_only}`, `{run_eval}`, `{is_agentic}`, `{scenario}`; for several machines
-    /// `{prefill_tp}` and so on. A variable whose template names something that the row lacks is not set.
+    /// `{prefill_tp}` and so on. A variable whose template names something that the row lacks is not set; `{isl:-0}`
+    /// says what stands there instead.
     pub variables: BTreeMap<String, String>,
     /// Names of variables whose value is not known; they may be unset.
     #[serde(default)]
@@ -239,14 +240,18 @@ pub(super) fn settings(row: &Row) -> BTreeMap<String, String> {
     out
 }
 
-/// Fills a template; `None` if it names something that the row lacks.
+/// Fills a template; `None` if it names something that the row lacks and says nothing instead.
 pub(super) fn fill(template: &str, values: &BTreeMap<&'static str, String>) -> Option<String> {
     let mut out = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         out.push_str(before);
         let (name, tail) = after.split_once('}')?;
-        out.push_str(values.get(name)?);
+        match (values.get(name), name.split_once(":-")) {
+            (Some(value), _) => out.push_str(value),
+            (None, Some((name, instead))) => out.push_str(values.get(name).map_or(instead, String::as_str)),
+            (None, None) => return None,
+        }
         rest = tail;
     }
     out.push_str(rest);
@@ -263,6 +268,7 @@ mod tests {
         assert_eq!(fill("x{tp}-{model}", &values).as_deref(), Some("x8-a/b"));
         assert_eq!(fill("plain", &values).as_deref(), Some("plain"));
         assert_eq!(fill("{ep}", &values), None);
+        assert_eq!(fill("{ep:-0}/{tp:-0}", &values).as_deref(), Some("0/8"));
         assert_eq!(fill("{tp", &values), None);
     }
 }

@@ -170,7 +170,8 @@ pub fn llmd_recipe(file: &str, text: &str, inputs: &[(Role, TableInput)]) -> Res
 }
 
 /// Reads one role of a table of flags by model, as AMD's disaggregated wrappers do: `base_flags`, `dp_flags`,
-/// `ep_flags` and `mtp_flags`, or `<role>_flags`, or `<role>_tp_dp_flags`; sizes come from `input`.
+/// `ep_flags` and `mtp_flags`, or `<role>_flags`, or `<role>_tp_dp_flags`; sizes come from `input`, over those of the
+/// table.
 ///
 /// # Errors
 /// [`TableError`].
@@ -203,6 +204,18 @@ pub fn model_table(
     add_words(&mut launch, entry.get(&format!("{}_flags", role.name())), file);
     add_words(&mut launch, entry.get("kv_cache_flags"), file);
     match engine {
+        Engine::Vllm => {
+            // The wrapper writes the role's size over the table's, and adds switches that the table does not have.
+            if let Some(tp) = input.tp {
+                launch.flags.remove("tensor-parallel-size");
+                put(&mut launch, "tensor-parallel-size", tp, &from);
+            }
+            for (on, switch) in [(ep, "enable-expert-parallel"), (dp, "enable-dp-attention")] {
+                if on == Some(true) && !launch.flags.mentions(switch) {
+                    put(&mut launch, switch, true, &from);
+                }
+            }
+        }
         Engine::Sglang => {
             if ep == Some(true) {
                 put(&mut launch, "expert-parallel-size", input.tp.unwrap_or(1), &from);

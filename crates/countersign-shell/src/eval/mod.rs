@@ -6,6 +6,7 @@ mod assign;
 mod awk;
 mod builtins;
 mod condition;
+mod container;
 mod cut;
 mod declare;
 mod expand;

@@ -49,6 +49,9 @@ impl Evaluator<'_> {
             assignments.extend(unwrapped.assignments.iter().cloned());
             return self.child_text(world, &text, arguments, &assignments, at);
         }
+        if let Some(started) = super::container::started(inner) {
+            return self.in_container(world, &started, &call);
+        }
         let mut status = None;
         let answer = self
             .answers
