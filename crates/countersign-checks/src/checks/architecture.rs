@@ -351,9 +351,18 @@ fn texts(script: &Script, params: &Params, known: &mut Known, sorted: &mut Sorte
         }
     }
     for act in script.acts().iter().filter(|act| act.kind == Kind::ModelDescription) {
-        let said = text![code(path), " edits the description of a model: ", code(&act.shown)];
         let source = Source::new(path, act.line);
-        if script.adds(act.line, act.last_line) {
+        let fresh = script.adds(act.line, act.last_line);
+        let within = script.texts().filter(|(first, last, _)| *first <= act.last_line && *last >= act.line);
+        let keys = within.map(|(_, _, text)| scripts::keys_written(&text)).max_by_key(Vec::len).unwrap_or_default();
+        if !keys.is_empty() && keys.iter().all(|(key, value)| params.meaning(key, value) != Meaning::Unclear) {
+            for (key, value) in keys {
+                key_found(path, "a model's description", &key, &value, &source, !fresh, params, sorted);
+            }
+            continue;
+        }
+        let said = text![code(path), " edits the description of a model: ", code(&act.shown)];
+        if fresh {
             sorted.question(
                 Finding::new(
                     "model-edited",

@@ -17,7 +17,9 @@
 //!
 //! ## Asks a person when
 //! What a script does is not clear: a setup script from elsewhere, a patch applied to something unknown, a package beside the
-//! engine. And where a script of a touched entry patches, but the pull request does not touch that script.
+//! engine. And where a changed script newly starts one that patches and stays as it is. Where a touched entry's script patches
+//! and the pull request changes nothing of it, the policy says whether that is a question or a note: the rule is about what the
+//! pull request brings or edits, and a comment is no edit.
 //!
 //! ## Does not apply when
 //! The pull request touches no entry and no script.
@@ -51,9 +53,24 @@ use crate::facts::sorted::{Sorted, place};
 pub(crate) struct EnginePatch;
 
 /// Parameters of `engine-patch`. What counts as a patch is in the policy's sections `scripts` and `waivers`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Params {}
+pub(crate) struct Params {
+    /// What a patch means that was there before, in a script that the pull request leaves as it is, without a waiver.
+    #[serde(default)]
+    untouched: Untouched,
+}
+
+/// What an untouched patch means.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Untouched {
+    /// A person is asked.
+    #[default]
+    Ask,
+    /// It is told in the row.
+    Note,
+}
 
 impl TypedCheck for EnginePatch {
     type Params = Params;
@@ -66,8 +83,8 @@ impl TypedCheck for EnginePatch {
         OutcomeKind::Unavailable,
     ];
 
-    fn run(cx: &Context<'_>, _: &Params) -> CheckReport {
-        match judge(cx) {
+    fn run(cx: &Context<'_>, params: &Params) -> CheckReport {
+        match judge(cx, params) {
             Ok(report) => report,
             Err(cause) => CheckReport::unavailable(&cause),
         }
@@ -80,6 +97,7 @@ type Named = (String, Waiver);
 /// What was looked at.
 struct Judge<'c, 'a> {
     cx: &'c Context<'a>,
+    untouched: Untouched,
     rules: &'a WaiverRules,
     /// The waiver of this pull request, if it adds one.
     own: Option<Named>,
@@ -89,7 +107,7 @@ struct Judge<'c, 'a> {
     waived: BTreeMap<String, String>,
 }
 
-fn judge(cx: &Context<'_>) -> Result<CheckReport, Cause> {
+fn judge(cx: &Context<'_>, params: &Params) -> Result<CheckReport, Cause> {
     let affected = cx.affected().map_err(Cause::clone)?;
     // Scripts can be judged where configs cannot; what they are guilty of does not wait for that.
     let blocked = affected.unusable();
@@ -103,6 +121,7 @@ fn judge(cx: &Context<'_>) -> Result<CheckReport, Cause> {
     let scripts = cx.scripts().map_err(Cause::clone)?;
     let mut judge = Judge {
         cx,
+        untouched: params.untouched,
         rules: waivers,
         own: None,
         older: Vec::new(),
@@ -247,20 +266,31 @@ impl Judge<'_, '_> {
                 )
                 .at(at(script, act)),
             ),
-            None => self.sorted.question(
-                Finding::new(
-                    "old-patch-elsewhere",
-                    what.with("; this pull request does not change that script, and no waiver names it"),
-                    text!["Take the patch out, or confirm that it may stay: ", code(confirm(EnginePatch::SLUG)), "."],
-                )
-                .at(at(script, act)),
-            ),
+            None if !script.called_anew && self.untouched == Untouched::Note => {
+                self.sorted.note(what.with(", as before this pull request, which does not change what that script does; no waiver names it"));
+            }
+            None => {
+                let since = if script.called_anew {
+                    "; this pull request does not change that script, but starts it where it did not run before, and no waiver names it"
+                } else {
+                    "; this pull request does not change that script, and no waiver names it"
+                };
+                self.sorted.question(
+                    Finding::new(
+                        "old-patch-elsewhere",
+                        what.with(since),
+                        text!["Take the patch out, or confirm that it may stay: ", code(confirm(EnginePatch::SLUG)), "."],
+                    )
+                    .at(at(script, act)),
+                );
+            }
         }
         Ok(())
     }
 
     fn linked(&mut self, script: &Script, act: &Act, path: &str) {
-        if is_linked(self.cx, path) {
+        // Nobody has signed yet: whether the link is there cannot be told, and is no fault.
+        if self.cx.recognition().signoff().is_none() || is_linked(self.cx, path) {
             self.waived.insert(script.path.clone(), path.to_owned());
             return;
         }
@@ -288,10 +318,10 @@ impl Judge<'_, '_> {
                 if rules.setup_fine.contains(&name) || rules.setup_folders.iter().any(here) {
                     continue;
                 }
-                let old = group
-                    .rows
-                    .iter()
-                    .all(|row| before(&base, row).is_some_and(|old| setup_scripts(old, rules).any(|(old, _)| old == name)));
+                let same = |row| before(&base, row).is_some_and(|old| setup_scripts(old, rules).any(|(old, _)| old == name));
+                // A recipe that named it before is not changed by being used for more.
+                let was = self.cx.evidence.base_file(&source.file).present().map(|text| names_setup(&text, &name, rules));
+                let old = was == Some(true) || group.rows.iter().all(same);
                 self.foreign_setup(key, &name, source, old, rules)?;
             }
         }
@@ -314,7 +344,7 @@ impl Judge<'_, '_> {
                 )
                 .at(place(source)),
             );
-        } else if patches || !old {
+        } else if (patches && (self.untouched == Untouched::Ask || self.changes(&source.file))) || !old {
             self.sorted.question(
                 Finding::new(
                     "setup-script",
@@ -327,6 +357,11 @@ impl Judge<'_, '_> {
             self.sorted.note(what.with(", as before this pull request"));
         }
         Ok(())
+    }
+
+    /// Whether the pull request changes a file.
+    fn changes(&self, path: &str) -> bool {
+        self.cx.evidence.base_file(path).present() != self.cx.evidence.head_file(path).present()
     }
 
     /// The filled waiver that names a script from elsewhere and that the sign-off links.
@@ -342,6 +377,12 @@ impl Judge<'_, '_> {
         let named = all.filter(|(_, waiver)| waiver.filled() && waiver.names(name).is_some()).map(|(path, _)| path);
         Ok(named.into_iter().find(|path| is_linked(self.cx, path)).cloned())
     }
+}
+
+/// Whether the text of a recipe names a setup script.
+fn names_setup(text: &str, name: &str, rules: &ScriptRules) -> bool {
+    let setting = rules.setup_setting.as_deref().unwrap_or_default();
+    text.lines().any(|line| line.contains(setting) && line.contains(name))
 }
 
 fn said(script: &Script, act: &Act) -> Text {

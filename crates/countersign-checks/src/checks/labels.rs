@@ -23,7 +23,7 @@
 //!
 //! Source: product page, section 5; domain guide, sections 9.4, 9.5 and 3.1.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use countersign_core::outcome::{CheckReport, Finding, Location, OutcomeKind};
@@ -98,15 +98,25 @@ fn judge(cx: &Context<'_>, params: &Params) -> Result<CheckReport, Cause> {
     for (entry, scenarios) in &touched {
         let head = launches.head(&entry.head.key);
         head.read()?;
+        let mut files: BTreeMap<&str, BTreeSet<bool>> = BTreeMap::new();
         for group in head.groups.iter().filter(|group| group.touched_by(*scenarios)) {
             match has_spec(group) {
                 Some(runs) => {
                     told += group.rows.len();
-                    spec_label(cx, params, entry, group, runs, &mut tally);
+                    spec_label(cx, entry, group, runs, &mut tally);
+                    for file in &group.starts.files {
+                        files.entry(file).or_default().insert(runs);
+                    }
                 }
                 None => untold += group.rows.len(),
             }
             recipe_image(entry, group, &mut tally);
+        }
+        for (file, runs) in files {
+            // A file that serves both kinds of points may have the name of either.
+            if let [runs] = runs.into_iter().collect::<Vec<_>>().as_slice() {
+                file_name(params, entry, file, *runs, &mut tally);
+            }
         }
     }
     if let Items::Added(items) = &affected.items {
@@ -123,7 +133,7 @@ fn judge(cx: &Context<'_>, params: &Params) -> Result<CheckReport, Cause> {
     Ok(tally.report(|| CheckReport::pass(text!["labels of ", told, " points agree with what they start"])))
 }
 
-fn spec_label(cx: &Context<'_>, params: &Params, entry: &Entry, group: &Group, runs: bool, tally: &mut Tally) {
+fn spec_label(cx: &Context<'_>, entry: &Entry, group: &Group, runs: bool, tally: &mut Tally) {
     let none = &cx.policy().matrix.spec_decoding.none;
     for row in &group.rows {
         let says = *row.spec_decoding != **none;
@@ -143,21 +153,22 @@ fn spec_label(cx: &Context<'_>, params: &Params, entry: &Entry, group: &Group, r
         );
         break;
     }
+}
+
+fn file_name(params: &Params, entry: &Entry, file: &str, runs: bool, tally: &mut Tally) {
     let (mine, other) = if runs { (&params.with_spec, &params.without_spec) } else { (&params.without_spec, &params.with_spec) };
-    for file in &group.starts.files {
-        let Some(word) = file_word(file, other).filter(|_| file_word(file, mine).is_none()) else {
-            continue;
-        };
-        let does = if runs { "speculative decoding is on" } else { "speculative decoding is off" };
-        tally.wrong.push(
-            Finding::new(
-                "file-name",
-                text![code(file), " has ", code(word), " in its name, but ", does, " in what ", code(&entry.head.key), " starts from it"],
-                "Rename the file after what it does, or change what it does.",
-            )
-            .at(Location { path: file.clone(), line: None, url: None }),
-        );
-    }
+    let Some(word) = file_word(file, other).filter(|_| file_word(file, mine).is_none()) else {
+        return;
+    };
+    let does = if runs { "speculative decoding is on" } else { "speculative decoding is off" };
+    tally.wrong.push(
+        Finding::new(
+            "file-name",
+            text![code(file), " has ", code(word), " in its name, but ", does, " in what ", code(&entry.head.key), " starts from it"],
+            "Rename the file after what it does, or change what it does.",
+        )
+        .at(Location { path: file.to_owned(), line: None, url: None }),
+    );
 }
 
 fn row_place(entry: &Entry, row: &Row) -> Location {

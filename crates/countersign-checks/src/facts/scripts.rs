@@ -8,7 +8,7 @@ use countersign_core::evidence::{ChangeStatus, ChangedFile};
 use countersign_core::{Cause, Evidence, Observed};
 use countersign_matrix::line_diff;
 use countersign_policy::{Policy, ScriptRules};
-use countersign_shell::{Limits, RawCommand, scan};
+use countersign_shell::{Limits, RawCommand, RawWord, scan};
 
 use super::acts::{self, Act, Reader};
 use super::launches::{Group, Launches};
@@ -22,8 +22,10 @@ const MOST_SCRIPTS: usize = 400;
 pub struct Script {
     /// Its path at head.
     pub path: String,
-    /// Whether the pull request changes it.
+    /// Whether the pull request changes what it does; comments and blank lines apart.
     pub changed: bool,
+    /// Whether a script that the pull request changes starts it, and did not before.
+    pub called_anew: bool,
     /// Whether what it does is not published: nothing runs it, or it measures something else.
     pub aside: bool,
     /// Lines that the pull request adds; `None` = all.
@@ -84,6 +86,18 @@ struct Wanted {
     path: String,
     before: String,
     changed: bool,
+    anew: bool,
+}
+
+impl Wanted {
+    fn as_it_is(path: String, anew: bool) -> Self {
+        Self {
+            before: path.clone(),
+            path,
+            changed: false,
+            anew,
+        }
+    }
 }
 
 /// Collects the scripts.
@@ -114,27 +128,22 @@ pub fn collect(
         let used = groups
             .flat_map(|group| group.starts.files.iter())
             .filter(|path| !shared(path));
-        queue.extend(used.filter(|path| reader.is_script(path)).map(|path| Wanted {
-            path: path.clone(),
-            before: path.clone(),
-            changed: false,
-        }));
+        let used = used.filter(|path| reader.is_script(path));
+        queue.extend(used.map(|path| Wanted::as_it_is(path.clone(), false)));
         let named = head
             .groups
             .iter()
             .flat_map(|group| setup_scripts(group, rules))
             .map(|(name, _)| name);
         for name in named.collect::<BTreeSet<_>>() {
-            queue.extend(rules.setup_folders.iter().map(|folder| Wanted {
-                path: format!("{folder}{name}"),
-                before: format!("{folder}{name}"),
-                changed: false,
-            }));
+            let there = rules.setup_folders.iter().map(|folder| format!("{folder}{name}"));
+            queue.extend(there.map(|path| Wanted::as_it_is(path, false)));
         }
     }
     let mut out = Scripts::default();
     while let Some(wanted) = queue.pop_front() {
-        if out.scripts.contains_key(&wanted.path) {
+        if let Some(seen) = out.scripts.get_mut(&wanted.path) {
+            seen.called_anew |= wanted.anew;
             continue;
         }
         if out.scripts.len() >= MOST_SCRIPTS {
@@ -149,14 +158,16 @@ pub fn collect(
             Observed::Absent => continue,
             Observed::Unavailable(cause) => return Err(cause),
         };
-        let script = read(evidence, &reader, &wanted, &text)?;
+        let (script, before) = read(evidence, &reader, &wanted, &text)?;
+        let called_before = match (script.changed, script.called_anew) {
+            (_, true) => BTreeSet::new(),
+            (true, _) => reader.calls(&wanted.before, &before, &policy.derive),
+            (false, _) => reader.calls(&script.path, &script.commands, &policy.derive),
+        };
         for called in reader.calls(&script.path, &script.commands, &policy.derive) {
             if !shared(&called) && reader.is_script(&called) {
-                queue.push_back(Wanted {
-                    before: called.clone(),
-                    path: called,
-                    changed: false,
-                });
+                let anew = !called_before.contains(&called);
+                queue.push_back(Wanted::as_it_is(called, anew));
             }
         }
         out.scripts.insert(wanted.path, script);
@@ -185,31 +196,64 @@ fn changed<'r>(files: &'r [ChangedFile], rules: &'r ScriptRules) -> impl Iterato
             path: file.path.clone(),
             before: file.previous_path.clone().unwrap_or_else(|| file.path.clone()),
             changed: true,
+            anew: false,
         })
 }
 
-fn read(evidence: &Evidence, reader: &Reader<'_>, wanted: &Wanted, text: &Arc<str>) -> Result<Script, Cause> {
+/// The script, and its commands at the merge base where it is changed.
+fn read(
+    evidence: &Evidence,
+    reader: &Reader<'_>,
+    wanted: &Wanted,
+    text: &Arc<str>,
+) -> Result<(Script, Vec<RawCommand>), Cause> {
     let before = match evidence.base_file(&wanted.before) {
         Observed::Present(text) => Some(text),
         Observed::Absent => None,
         Observed::Unavailable(cause) => return Err(cause),
     };
-    let added = before.and_then(|before| added_lines(&before, text));
+    let added = before.as_ref().and_then(|before| added_lines(before, text));
+    let mut changed = wanted.changed;
+    let mut old = Vec::new();
     let (commands, acts) = if reader.is_python(&wanted.path) {
         (Vec::new(), reader.python(text, 1, text.lines().count()))
     } else {
         let commands = scan(&wanted.path, text, &Limits::default());
+        if let Some(before) = before.filter(|_| changed) {
+            old = scan(&wanted.before, &before, &Limits::default());
+            changed = !same_commands(&old, &commands);
+        }
         let acts = reader.shell(&commands);
         (commands, acts)
     };
-    Ok(Script {
+    let script = Script {
         path: wanted.path.clone(),
-        changed: wanted.changed,
+        changed,
+        called_anew: wanted.anew,
         aside: reader.is_aside(&wanted.path),
         added,
         commands,
         acts,
-    })
+    };
+    Ok((script, old))
+}
+
+/// Whether two states of a script say the same, wherever in the file they say it.
+fn same_commands(old: &[RawCommand], new: &[RawCommand]) -> bool {
+    let said = |command: &RawCommand| {
+        let words = |words: &mut dyn Iterator<Item = &RawWord>| words.flat_map(|w| w.texts.clone()).collect::<Vec<_>>();
+        (
+            words(&mut command.assignments.iter().map(|(_, word)| word)),
+            acts::joined(command),
+            command
+                .heredocs
+                .iter()
+                .map(|document| document.resolved.clone())
+                .collect::<Vec<_>>(),
+            (command.function.clone(), command.pipe_stage),
+        )
+    };
+    old.len() == new.len() && old.iter().zip(new).all(|(a, b)| said(a) == said(b))
 }
 
 /// The scripts that the recipes of a group name for setting up, with their places.
@@ -293,6 +337,30 @@ pub fn json_leaves(text: &str) -> Vec<(String, String)> {
     out
 }
 
+/// Keys and values that a Python program sets in an object, by assignment; nothing where it may change the object otherwise.
+#[must_use]
+pub fn keys_written(text: &str) -> Vec<(String, String)> {
+    let otherwise = [".pop(", ".update(", ".clear(", ".setdefault("];
+    if otherwise.iter().any(|how| text.contains(how)) || text.lines().any(|line| line.trim().starts_with("del ")) {
+        return Vec::new();
+    }
+    let assigned = |line: &str| -> Option<(String, String)> {
+        let (target, value) = line.trim().split_once("] = ")?;
+        let (object, key) = target.split_once('[')?;
+        let name = |c: char| c.is_alphanumeric() || c == '_';
+        let key = key.trim_matches(['"', '\'']);
+        let plain = !object.is_empty() && object.chars().all(name) && !key.is_empty() && key.chars().all(name);
+        plain.then(|| (key.to_owned(), value.trim_matches(['"', '\'']).to_owned()))
+    };
+    // An assignment that is not read could change anything.
+    let all: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("] =") && !line.contains("=="))
+        .collect();
+    let read: Vec<(String, String)> = all.iter().filter_map(|line| assigned(line)).collect();
+    if read.len() == all.len() { read } else { Vec::new() }
+}
+
 fn dotted(path: &[String], key: &str) -> String {
     let mut all: Vec<&str> = path.iter().map(String::as_str).collect();
     all.push(key);
@@ -319,8 +387,35 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_a_program_sets() {
+        let found = |text: &str| -> Vec<String> {
+            keys_written(text)
+                .into_iter()
+                .map(|(k, v)| format!("{k}={v}"))
+                .collect()
+        };
+        let program = "c = json.loads(f.read_text())\nif c[\"a\"] == 1:\n    c[\"model_type\"] = \"m\"\nc['n'] = x\n";
+        assert_eq!(found(program), ["model_type=m", "n=x"]);
+        assert_eq!(found("c[\"a\"][\"b\"] = 1\nc[\"d\"] = 1\n"), Vec::<String>::new());
+        assert_eq!(found("c[\"a\"] = 1\nc.pop(\"layers\")\n"), Vec::<String>::new());
+        assert_eq!(found("print(1)\n"), Vec::<String>::new());
+    }
+
+    #[test]
     fn lines_that_a_change_adds() {
         assert_eq!(added_lines("a\nb\nc\n", "a\nx\nb\nc\n"), Some(BTreeSet::from([2])));
         assert_eq!(added_lines("a\n", "a\n"), Some(BTreeSet::new()));
+    }
+
+    #[test]
+    fn comments_are_no_change_of_what_a_script_does() {
+        let commands = |text: &str| scan("s.sh", text, &Limits::default());
+        let same = |a: &str, b: &str| same_commands(&commands(a), &commands(b));
+        assert!(same("# one\nrun --a 1\n", "# two\n\nrun \\\n  --a 1 # three\n"));
+        assert!(!same("run --a 1\n", "run --a 2\n"));
+        assert!(!same("A=1\nrun\n", "A=2\nrun\n"));
+        assert!(!same("cat <<E\nx\nE\n", "cat <<E\ny\nE\n"));
+        assert!(!same("run\n", "run\nrun\n"));
+        assert!(!same("run > a\n", "run > b\n"));
     }
 }

@@ -18,11 +18,18 @@ pub fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// An image that a text cites with the repository of one of the given images, where it cites none of them. A text that tells
-/// of a change from one image to another cites both.
+/// of a change from one image to another cites both, the new one perhaps by its tag alone.
 #[must_use]
 pub fn foreign_image<'t>(texts: impl Iterator<Item = &'t str>, images: &[Image]) -> Option<Image> {
-    let cited: Vec<Image> = texts
-        .flat_map(words)
+    let said: Vec<&str> = texts.flat_map(words).collect();
+    if images
+        .iter()
+        .any(|own| own.tag.as_deref().is_some_and(|tag| said.contains(&tag)))
+    {
+        return None;
+    }
+    let cited: Vec<Image> = said
+        .into_iter()
         .filter(|word| word.contains('/') && word.contains(':') && !word.contains("://"))
         .filter_map(|word| Image::parse(word).ok())
         .filter(|image| images.iter().any(|own| own.same_repository(image)))
@@ -47,6 +54,7 @@ mod tests {
         let found = |text: &str| foreign_image(std::iter::once(text), &own).map(|image| image.to_string());
         assert_eq!(found("Runs **`org/engine:v1`**.").as_deref(), Some("org/engine:v1"));
         assert_eq!(found("From (org/engine:v1) to `org/engine:v2`."), None);
+        assert_eq!(found("From org/engine:v1 to v2."), None);
         assert_eq!(found("See https://org/engine:v1 and other/engine:v1"), None);
     }
 }
