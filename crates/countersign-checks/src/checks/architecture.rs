@@ -17,9 +17,9 @@
 //! has a forbidden value.
 //!
 //! ## Asks a person when
-//! A key is overridden that is on neither list, an override cannot be read, a script edits the description of a model, the
-//! arguments of a server cannot be derived and the pull request brought that about, or the override stands in a launch
-//! that the pull request leaves as it was.
+//! A key is overridden that is on neither list, an override cannot be read, a script edits the description of a model in a
+//! way that cannot be read key by key, the arguments of a server cannot be derived and the pull request brought that about,
+//! or the override stands in a launch that the pull request leaves as it was.
 //!
 //! ## Does not apply when
 //! No entry and no script is touched.
