@@ -239,8 +239,8 @@ async fn late_doubled_and_reordered_webhooks_end_in_the_same_state() {
     way.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_head_that_moves_while_evidence_is_gathered_is_not_judged_under_the_old_signoff() {
+/// Signs off, and pushes when GitHub has answered the first such call.
+async fn pushed_after(call: &str) {
     let way = InProcess::start(&quiet_world()).await;
     way.settle().await;
     way.sim.post_comment(PULL, "olive", "/use 9001").expect("posted");
@@ -249,7 +249,7 @@ async fn a_head_that_moves_while_evidence_is_gathered_is_not_judged_under_the_ol
     way.sim.advance(chrono::TimeDelta::minutes(1));
     way.sim
         .add_fault(FaultSpec {
-            on: "GET /repos/*/*/pulls/*/files".into(),
+            on: call.into(),
             times: Some(1),
             after: Some(step(json!({ "push": { "pull": 7, "commit": commit("moved") } }))),
             ..FaultSpec::default()
@@ -270,6 +270,17 @@ async fn a_head_that_moves_while_evidence_is_gathered_is_not_judged_under_the_ol
         );
     }
     way.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_moves_while_evidence_is_gathered_is_not_judged_under_the_old_signoff() {
+    pushed_after("GET /repos/*/*/pulls/*/files").await;
+}
+
+/// The sign-off was taken for the head that the look has read; what is gathered is read later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_moves_just_before_evidence_is_gathered_is_not_judged_under_the_old_signoff() {
+    pushed_after("GET /repos/*/*/pulls/*").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@
 //! other. `--plan` prints the plan's digest and ends; `--outage 60` takes the database away for so many seconds instead. Everything is on loopback, and bounded in time.
 
 mod outage;
+mod patience;
 mod plan;
 mod servers;
 mod tell;
@@ -14,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use countersign_sim::{Sim, SimHandle};
 use countersign_store::testing::TestDatabase;
-use countersign_store::{AuditFilter, Store};
+use countersign_store::{AuditFilter, Store, WorkCounts};
 
+use crate::patience::Patience;
 use crate::plan::{Do, Plan};
 use crate::servers::Server;
 use crate::tell::Told;
@@ -148,12 +150,13 @@ async fn breathe() {
 }
 
 async fn run(options: &Options, plan: &Plan) -> ExitCode {
-    let started = Instant::now();
-    let patience = Duration::from_secs(if options.short { 420 } else { 900 });
+    let mut patience = Patience::new(Duration::from_secs(60 * if options.short { 20 } else { 60 }));
     let sim = Sim::start(&plan.world()).expect("the simulator starts");
     let database = TestDatabase::new().await.expect("a database");
     let store = database.store().await.expect("a store");
     let folder = tempfile::tempdir().expect("a temporary folder");
+    // As many at once as GitHub might: they overtake each other.
+    sim.deliver_at_once(8);
     for fault in &plan.faults {
         sim.add_fault(fault.clone()).expect("a fault");
     }
@@ -171,14 +174,11 @@ async fn run(options: &Options, plan: &Plan) -> ExitCode {
         server.start(&sim, 360, 60);
     }
     let mut told: Vec<Told<'_>> = plan.stories.iter().map(|story| Told::new(story, &sim)).collect();
-    say(&format!(
-        "{:>5.1} s  both servers start",
-        started.elapsed().as_secs_f64()
-    ));
+    say(&format!("{:>5.1} s  both servers start", patience.seconds()));
 
     // The stories, in the order of the plan; whoever has to wait is asked again.
     let mut waiting: std::collections::VecDeque<usize> = plan.order.iter().copied().collect();
-    while !waiting.is_empty() && started.elapsed() < patience {
+    while !waiting.is_empty() && patience.lasts(waiting.len()) {
         pair.tick(&sim);
         for _ in 0..waiting.len().min(if options.short { 12 } else { 40 }) {
             let Some(index) = waiting.pop_front() else { break };
@@ -187,38 +187,72 @@ async fn run(options: &Options, plan: &Plan) -> ExitCode {
             }
         }
         breathe().await;
+        patience.tell(|| format!("{} steps to go, {}", waiting.len(), busy(&sim)));
     }
     let untold = told.iter().filter(|told| !told.is_over()).count();
     let fired = sim.faults_fired();
     say(&format!(
         "{:>5.1} s  {} of {} stories told, {fired} faults fired, {} kills",
-        started.elapsed().as_secs_f64(),
+        patience.seconds(),
         told.len() - untold,
         told.len(),
         pair.kills
     ));
 
     // Quiet now: no more faults, and both servers start once more, as after an outage.
+    // GitHub sends nothing meanwhile: what it could not deliver after they have listed the failures would wait for their next look.
+    sim.set_sink(None);
     sim.clear_faults();
-    for server in &mut pair.servers {
+    for (server, recheck_minutes) in pair.servers.iter_mut().zip([0, 360]) {
         server.kill();
-        server.start(&sim, 0, 60);
+        server.start(&sim, recheck_minutes, 60);
     }
-    while !pair.servers.iter().all(Server::listens) && started.elapsed() < patience {
+    while !pair.servers.iter().all(Server::listens) && patience.lasts(0) {
         breathe().await;
     }
     sim.set_sink(Some(&format!("http://{}/webhook", pair.servers[0].address)));
     let mut open: Vec<usize> = (0..told.len()).collect();
-    let mut calm = false;
-    while started.elapsed() < patience {
+    let mut calm;
+    loop {
         open.retain(|index| told[*index].wrong(&sim).is_some());
-        calm = store.settled().await.is_ok_and(|settled| settled.empty);
-        if open.is_empty() && calm && missing(&sim, &store).await.is_empty() {
+        let left = left(&store).await;
+        calm = left == Some(0);
+        let lost = if open.is_empty() && calm {
+            missing(&sim, &store).await.len()
+        } else {
+            0
+        };
+        let all = open.len() + left.unwrap_or_default() + lost;
+        if (all == 0 && calm) || !patience.lasts(all) {
             break;
         }
+        patience.tell(|| {
+            let first = open.first().map(|index| told[*index].pull.as_str()).unwrap_or("none");
+            format!(
+                "{} not right (first {first}), {all} left to do, {}",
+                open.len(),
+                busy(&sim)
+            )
+        });
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
-    report(options, plan, &sim, &store, &told, &pair, started, calm, folder).await
+    report(options, plan, &sim, &store, &told, &pair, &patience, calm, folder).await
+}
+
+fn busy(sim: &SimHandle) -> String {
+    format!(
+        "{} webhooks wait, {} calls so far",
+        sim.undelivered(),
+        sim.counted_calls()
+    )
+}
+
+/// How much the servers have left to do, now or later; none where the database does not say.
+async fn left(store: &Store) -> Option<usize> {
+    let counts = store.counts().await.ok()?;
+    let open = |work: &WorkCounts| work.due + work.scheduled + work.running + work.abandoned;
+    let all = counts.deliveries_pending + counts.work.iter().map(open).sum::<i64>();
+    usize::try_from(all).ok()
 }
 
 /// Recorded deliveries of events that we act on which are not stored.
@@ -245,7 +279,7 @@ async fn report(
     store: &Store,
     told: &[Told<'_>],
     pair: &Pair<'_>,
-    started: Instant,
+    patience: &Patience,
     calm: bool,
     folder: tempfile::TempDir,
 ) -> ExitCode {
@@ -335,7 +369,7 @@ async fn report(
         .count();
     say(&format!(
         "{:>5.1} s  {deliveries} deliveries recorded, {} API calls, {comments} comments, {} kills, plan {}",
-        started.elapsed().as_secs_f64(),
+        patience.seconds(),
         sim.calls().len(),
         pair.kills,
         plan.digest

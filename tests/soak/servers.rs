@@ -32,7 +32,7 @@ impl Server {
     /// Starts it. Minutes as in the configuration.
     pub(crate) fn start(&mut self, sim: &SimHandle, recheck_minutes: u64, reconcile_minutes: u64) {
         let config = format!(
-            "policies = {:?}\n[server]\nlisten = {:?}\nworkers = 4\nlease_seconds = 2\nreconcile_minutes = {reconcile_minutes}\nrecheck_minutes = {recheck_minutes}\n[github]\napp_id = {}\napi_url = {:?}\narchive_hosts = [{:?}]\n[repositories.\"*\"]\npolicy = \"demo\"\n",
+            "policies = {:?}\n[server]\nlisten = {:?}\nworkers = 8\nlease_seconds = 2\nreconcile_minutes = {reconcile_minutes}\nrecheck_minutes = {recheck_minutes}\n[github]\napp_id = {}\napi_url = {:?}\narchive_hosts = [{:?}]\n[repositories.\"*\"]\npolicy = \"demo\"\n",
             self.folder,
             self.address,
             sim.app_id(),
@@ -46,7 +46,10 @@ impl Server {
             .append(true)
             .open(self.folder.join("log"))
             .expect("a log");
-        let child = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        // Another program than the one of this build, where it is named.
+        let program =
+            std::env::var_os("COUNTERSIGN_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_countersign").into());
+        let child = Command::new(program)
             .args(["serve", "--config"])
             .arg(&file)
             .env("DATABASE_URL", &self.database)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use countersign_core::render::{HeadState, waiting_line};
-use countersign_core::{Decision, PrNumber, RepoName, SignoffKey, SignoffPlace, Verdict};
+use countersign_core::{Decision, Evidence, PrNumber, RepoName, SignoffKey, SignoffPlace, Verdict, digest};
 use countersign_github::{GatherRequest, Gathered, PullInfo, RepoClient, gather};
 use countersign_policy::LoadedPolicy;
 use countersign_store::{
@@ -199,6 +199,10 @@ impl Look<'_> {
         let gathering: BoxFuture<'_, Result<Gathered, countersign_github::GatherError>> =
             Box::pin(gather(&self.client, &request));
         match gathering.await? {
+            // What was gathered is of another moment than the look: the sign-off was taken for that head, and for that text.
+            Gathered::Evidence { evidence, .. } if !self.is_about(found, &evidence) => {
+                again(Duration::from_millis(200))
+            }
             Gathered::Evidence { evidence, stats } => {
                 points::reach("evidence-gathered");
                 tracing::info!(repo.name = %self.repository, pr.number = self.number.0, calls = stats.calls, "evidence gathered");
@@ -212,6 +216,15 @@ impl Look<'_> {
             | Gathered::SignoffChanged
             | Gathered::SignoffGone => again(Duration::from_millis(200)),
         }
+    }
+
+    /// Whether evidence is of the head, the target and the text that this look has read; each may have changed before it was gathered.
+    fn is_about(&self, found: &Found, evidence: &Evidence) -> bool {
+        let pull = &evidence.pull_request;
+        pull.head_sha == self.pull.head_sha
+            && pull.base_ref == self.pull.base_ref
+            && (pull.draft, pull.open) == (self.pull.draft, self.pull.open)
+            && digest::sha256_hex(evidence.signoff.body.as_bytes()) == found.digest
     }
 
     /// Whether all that is changed belongs to owners whose paths need no sign-off.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use countersign_core::RepoName;
-use countersign_github::PullInfo;
+use countersign_github::{GitHubError, PullInfo};
 use countersign_store::{Backoff, KnownPullRequest, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -40,26 +40,42 @@ const RECHECKS: i64 = 200;
 /// What was given up is tried again after so long; at start, at once.
 const REVIVE_AFTER: TimeDelta = TimeDelta::hours(1);
 
+/// A look that failed is repeated after so long.
+const SOON: Duration = Duration::from_secs(20);
+
 /// At most so many given-up works are taken up again at once.
 const REVIVED: i64 = 1_000;
 
-/// At start and on a timer.
+/// At start and on a timer; sooner where a look failed, or left a repository out.
 pub async fn run(engine: Arc<Engine>, stop: CancellationToken) {
     let every = Duration::from_secs(engine.settings.config.server.reconcile_minutes.max(1) * 60);
     let mut revive_before = Utc::now() + TimeDelta::days(1);
     while !stop.is_cancelled() {
+        let mut wait = every;
         if let Err(error) = redeliver(&engine).await {
             tracing::warn!(%error, "could not look for failed deliveries");
+            wait = every.min(SOON);
         }
         if let Err(error) = reconcile(&engine).await {
             tracing::warn!(%error, "could not reconcile");
+            wait = every.min(SOON);
         }
         if let Err(error) = revive(&engine, revive_before).await {
             tracing::warn!(%error, "could not take up again what was given up");
         }
-        tokio::select! { () = tokio::time::sleep(every) => {}, () = stop.cancelled() => {} }
+        if let Ok(Some(until)) = first_released(&engine).await {
+            let left = (until - engine.clock.now()).to_std().unwrap_or_default();
+            wait = wait.min(left.max(SOON));
+        }
+        tokio::select! { () = tokio::time::sleep(wait) => {}, () = stop.cancelled() => {} }
         revive_before = Utc::now() - REVIVE_AFTER;
     }
+}
+
+/// When the first of the repositories that are left alone is to be looked at again.
+async fn first_released(engine: &Engine) -> Result<Option<DateTime<Utc>>, StoreError> {
+    let quarantined = engine.store.quarantined_repositories().await?;
+    Ok(quarantined.iter().filter_map(|state| state.quarantined_until).min())
 }
 
 /// Asks GitHub to deliver again what failed and is not stored. Returns how many.
@@ -114,6 +130,8 @@ pub async fn reconcile(engine: &Engine) -> Result<usize, JudgeError> {
                 asked += count;
                 engine.store.repository_works(repository.as_str(), true).await?;
             }
+            // No fault of the repository's, and the next one would be told the same.
+            Err(error @ JudgeError::GitHub(GitHubError::RateLimited { .. })) => return Err(error),
             Err(error) => {
                 let until = engine
                     .store

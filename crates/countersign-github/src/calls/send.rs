@@ -148,12 +148,15 @@ impl Hub {
                 }
                 return Err(error);
             }
+            if !is_whole(call, reply.status, &reply.body) {
+                return Err(GitHubError::Network {
+                    what: call.what.clone(),
+                    why: "its answer was cut off on the way".into(),
+                });
+            }
             let link = text(LINK).map(str::to_owned);
             let status = reply.status.as_u16();
-            if keeps
-                && is_whole(call, &reply.body)
-                && let Some(etag) = text(ETAG)
-            {
+            if keeps && let Some(etag) = text(ETAG) {
                 let kept = Kept {
                     etag: etag.to_owned(),
                     link: link.clone(),
@@ -213,9 +216,11 @@ fn elsewhere(what: &str) -> GitHubError {
     }
 }
 
-/// An answer that something on the way has cut would be kept for as long as GitHub's own does not change.
-fn is_whole(call: &Call, body: &[u8]) -> bool {
-    call.accept != JSON || serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
+/// Something on the way may cut an answer without a trace in its headers. The next one will be whole; one of another form than expected
+/// will not change.
+fn is_whole(call: &Call, status: StatusCode, body: &[u8]) -> bool {
+    let nothing = body.is_empty() && (call.method != http::Method::GET || status == StatusCode::NO_CONTENT);
+    call.accept != JSON || nothing || serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
 }
 
 /// 100, 200, 400 ms, of which between half and all is waited: servers that failed together are not called together.

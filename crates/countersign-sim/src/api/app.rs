@@ -210,24 +210,21 @@ fn deliveries(s: &mut State, req: &Req) -> Reply {
         .and_then(|c| c.strip_prefix("v1_"))
         .and_then(|c| c.parse().ok())
         .unwrap_or(u64::MAX);
-    let all: Vec<&Delivery> = s
-        .hooks
-        .deliveries
-        .iter()
-        .rev()
-        .filter(|d| shown(d) && d.id < before)
-        .collect();
     let status = req.param("status");
-    let all: Vec<&Delivery> = all
-        .into_iter()
-        .filter(|d| match status {
-            Some("success") => (200..300).contains(&d.status_code),
-            Some("failure") => !(200..300).contains(&d.status_code),
-            _ => true,
-        })
-        .collect();
-    let part: Vec<&&Delivery> = all.iter().take(size).collect();
-    let next = part.last().filter(|_| all.len() > part.len()).map(|last| {
+    // Ids grow.
+    let older = s.hooks.deliveries.partition_point(|d| d.id < before);
+    let mut found = s.hooks.deliveries[..older].iter().rev().filter(|d| {
+        let through = (200..300).contains(&d.status_code);
+        shown(d)
+            && match status {
+                Some("success") => through,
+                Some("failure") => !through,
+                _ => true,
+            }
+    });
+    let part: Vec<&Delivery> = found.by_ref().take(size).collect();
+    let more = found.next().is_some();
+    let next = part.last().filter(|_| more).map(|last| {
         let status = status.map(|v| format!("&status={v}")).unwrap_or_default();
         format!(
             "<{}/app/hook/deliveries?per_page={size}{status}&cursor=v1_{}>; rel=\"next\"",

@@ -516,6 +516,16 @@ impl SimHandle {
         });
     }
 
+    /// How many webhooks are sent at once; one, unless this says more. More may overtake each other.
+    pub fn deliver_at_once(&self, most: usize) {
+        self.with(|s| s.hooks.at_once = most);
+    }
+
+    /// How many webhooks wait or are under way.
+    pub fn undelivered(&self) -> usize {
+        self.with(|s| *s.hooks.pending.borrow())
+    }
+
     /// Waits until all queued webhooks have been sent, each answered or given up.
     ///
     /// # Errors

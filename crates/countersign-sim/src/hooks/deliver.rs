@@ -1,8 +1,11 @@
-//! The task that sends webhooks, one after the other, as GitHub does: ten seconds for an answer, and no second try.
+//! The task that sends webhooks, one after the other unless more are asked for: ten seconds for an answer, as GitHub gives, and no
+//! second try.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
 
 use super::{HOOK_ID, Hooks, Waiting};
 use crate::http::client;
@@ -26,9 +29,17 @@ struct Job {
 /// Sends what waits until the simulator stops.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let wake = shared.lock().hooks.wake.clone();
+    let mut under_way = JoinSet::new();
     loop {
+        let most = shared.lock().hooks.at_once;
+        while under_way.len() >= most.max(1) {
+            under_way.join_next().await;
+        }
         match next(&shared) {
-            Some(job) => send(&shared, job).await,
+            Some(job) => {
+                let shared = Arc::clone(&shared);
+                under_way.spawn(async move { send(&shared, job).await });
+            }
             None => wake.notified().await,
         }
     }
@@ -78,6 +89,9 @@ fn next(shared: &Shared) -> Option<Job> {
         while let Some(at) = state.hooks.held.iter().position(|(count, _)| *count == 0) {
             let (_, waiting) = state.hooks.held.remove(at);
             state.hooks.queue.push_front(waiting);
+        }
+        if delivery.redelivery {
+            state.hooks.again.remove(&delivery.guid);
         }
         return Some(Job {
             index: waiting.index,

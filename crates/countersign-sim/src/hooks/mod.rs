@@ -2,7 +2,7 @@
 
 pub(crate) mod deliver;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use hmac::{Hmac, Mac};
@@ -33,6 +33,10 @@ pub(crate) struct Hooks {
     pub(crate) wake: Arc<Notify>,
     /// How many wait or are under way.
     pub(crate) pending: watch::Sender<usize>,
+    /// How many are sent at once; more than one may overtake each other.
+    pub(crate) at_once: usize,
+    /// GUIDs of redeliveries that wait: asked for once more, they are not sent once more.
+    pub(crate) again: HashSet<String>,
 }
 
 /// One delivery that waits.
@@ -79,6 +83,8 @@ impl Hooks {
             held: Vec::new(),
             wake: Arc::new(Notify::new()),
             pending: watch::Sender::new(0),
+            at_once: 1,
+            again: HashSet::new(),
         }
     }
 
@@ -181,11 +187,12 @@ impl State {
 
     /// Queues the same delivery once more: same GUID, new id.
     pub(crate) fn redeliver(&mut self, id: u64) -> bool {
-        let Some(old) = self
-            .hooks
-            .deliveries
-            .iter()
-            .find(|d| d.id == id && d.delivered_at.is_some())
+        // Ids grow.
+        let deliveries = &self.hooks.deliveries;
+        let found = deliveries.binary_search_by_key(&id, |d| d.id).ok();
+        let Some(old) = found
+            .and_then(|at| deliveries.get(at))
+            .filter(|d| d.delivered_at.is_some())
         else {
             return false;
         };
@@ -201,6 +208,9 @@ impl State {
             unrecorded: false,
             ..old.clone()
         };
+        if !self.hooks.again.insert(again.guid.clone()) {
+            return true;
+        }
         let id = self.fresh_id();
         self.hooks.deliveries.push(Delivery { id, ..again });
         self.hooks.enqueue(self.hooks.deliveries.len() - 1);
