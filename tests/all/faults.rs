@@ -70,7 +70,24 @@ pub(crate) async fn empty(way: &InProcess) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_written_by_hand_is_replaced_and_noted() {
+    replaced_and_noted(&[]).await;
+}
+
+/// Our status is written, its answer is lost, and so is the answer to the question whether it is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_written_by_hand_is_noted_though_the_answer_to_ours_is_lost() {
+    let lost = json!([
+        { "on": "POST /repos/*/*/statuses/*", "drop": true, "applied": true, "times": 1 },
+        { "on": "GET /repos/*/*/commits/*/statuses", "status": 500, "from": 2, "times": 4 },
+    ]);
+    replaced_and_noted(&serde_json::from_value::<Vec<FaultSpec>>(lost).expect("faults")).await;
+}
+
+async fn replaced_and_noted(faults: &[FaultSpec]) {
     let (way, _) = passed().await;
+    for fault in faults {
+        way.sim.add_fault(fault.clone()).expect("a fault");
+    }
     let head = way.sim.head(PULL).expect("a head");
     let forged = json!({ "status": { "sha": head, "context": CONTEXT, "state": "failure", "description": "no", "by": "mallory" } });
     way.sim.play(&step(forged)).expect("a status");
@@ -550,5 +567,26 @@ async fn a_reaction_that_github_refuses_changes_no_result() {
     calm(&way).await;
     assert_eq!(status(&way).0, "success", "{}", status(&way).1);
     assert_eq!(way.sim.own_comments(PULL).expect("there").len(), 1);
+    way.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_that_is_hit_while_looking_for_what_was_lost_is_no_fault_of_a_repository() {
+    let way = InProcess::start(&quiet_world()).await;
+    way.settle().await;
+    way.sim
+        .add_fault(FaultSpec {
+            on: "GET /repos/*/*/pulls".into(),
+            limit: Some(LimitFault::Primary),
+            retry_after: Some(3_600),
+            times: Some(1),
+            ..FaultSpec::default()
+        })
+        .expect("a fault");
+    recover::reconcile(way.service.engine())
+        .await
+        .expect_err("the look was not finished, and is to be repeated");
+    let quarantined = way.store.quarantined_repositories().await;
+    assert_eq!(quarantined.expect("the database answers"), []);
     way.stop().await;
 }

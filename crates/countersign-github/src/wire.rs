@@ -333,6 +333,8 @@ pub(crate) struct Delivery {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Status {
+    #[serde(default)]
+    pub(crate) id: u64,
     pub(crate) state: String,
     #[serde(default)]
     pub(crate) context: String,

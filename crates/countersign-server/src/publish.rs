@@ -3,18 +3,23 @@
 use countersign_core::PrNumber;
 use countersign_core::render::State;
 use countersign_github::publish::{
-    DesiredAnswer, DesiredCheckRun, DesiredComment, DesiredStatus, Reaction, StatusState, ensure_answer,
-    ensure_check_run, ensure_comment, ensure_reaction, ensure_status, minimise, own_verdict_comments,
+    DesiredAnswer, DesiredCheckRun, DesiredComment, DesiredStatus, ForeignStatus, Reaction, StatusState, ensure_answer,
+    ensure_check_run, ensure_comment, ensure_reaction, look_at_status, minimise, own_verdict_comments, write_status,
 };
 use countersign_github::{GitHubError, RepoClient};
-use countersign_store::{Backoff, NewAudit, PrLock, Publication, PublicationState, Published, Retry, WorkLease};
+use countersign_store::{
+    AuditFilter, Backoff, NewAudit, PrLock, Publication, PublicationState, Published, Retry, StoreError, WorkLease,
+};
 use serde_json::json;
 
 use futures::future::BoxFuture;
 
 use crate::engine::{Engine, JudgeError, retry_of};
 use crate::points;
-use crate::wishes::{self, Wish};
+use crate::wishes::{self, StatusWish, Wish};
+
+/// Entries of the audit log on one pull request among which a replaced status is looked for.
+const NOTED: i64 = 50;
 
 impl Engine {
     /// Makes GitHub show what the outbox wishes for the pull request of a lease.
@@ -118,22 +123,13 @@ impl Engine {
                     description: &wish.description,
                     target_url: wish.url.as_deref(),
                 };
-                let published = ensure_status(client, &desired).await?;
-                points::reach("status-written");
-                if let Some(other) = published.replaced {
-                    let entry = NewAudit {
-                        actor: other.to_string(),
-                        action: "status_reasserted".into(),
-                        repository: Some(row.repository.clone()),
-                        pull_request: Some(row.pull_request),
-                        evaluation: row.evaluation,
-                        message: format!("{other} had written our status on {}; it was replaced", wish.head),
-                        detail: json!({ "context": wish.context, "sha": wish.head }),
-                    };
-                    if let Err(error) = self.store.audit(&[entry]).await {
-                        tracing::error!(%error, "could not record that a status was replaced");
-                    }
+                let before = look_at_status(client, &desired).await?;
+                // Recorded first: of a write whose answer is lost, or after which we die, nothing tells any more what it replaced.
+                if let Some(other) = &before.replaces {
+                    self.note_replaced(row, &wish, other).await?;
                 }
+                write_status(client, &desired, before).await?;
+                points::reach("status-written");
                 Ok(Published::default())
             }
             Wish::Reaction(wish) => {
@@ -187,6 +183,41 @@ impl Engine {
                 Ok(Published::default())
             }
         }
+    }
+
+    /// Once for each status of another that is replaced.
+    async fn note_replaced(
+        &self,
+        row: &Publication,
+        wish: &StatusWish,
+        other: &ForeignStatus,
+    ) -> Result<(), GitHubError> {
+        let ForeignStatus { by, id } = other;
+        let entry = NewAudit {
+            actor: by.to_string(),
+            action: "status_reasserted".into(),
+            repository: Some(row.repository.clone()),
+            pull_request: Some(row.pull_request),
+            evaluation: row.evaluation,
+            message: format!("{by} had written our status on {}; it was replaced", wish.head),
+            detail: json!({ "context": wish.context, "sha": wish.head, "status": id }),
+        };
+        let filter = AuditFilter {
+            repository: Some(row.repository.clone()),
+            pull_request: Some(row.pull_request),
+            action: Some(entry.action.clone()),
+            ..AuditFilter::default()
+        };
+        let noted = async {
+            let known = self.store.audit_entries(&filter, NOTED).await?;
+            if !known.iter().any(|known| known.detail == entry.detail) {
+                self.store.audit(&[entry]).await?;
+            }
+            Ok::<(), StoreError>(())
+        };
+        noted
+            .await
+            .map_err(|error| GitHubError::Config(format!("cannot record whose status is replaced: {error}")))
     }
 
     async fn comment_ids(&self, lock: &PrLock, except: Option<&str>) -> Vec<u64> {

@@ -9,7 +9,7 @@ mod status;
 pub use check_run::ensure_check_run;
 pub use comment::{ensure_answer, ensure_comment, minimise, own_verdict_comments};
 pub use reaction::ensure_reaction;
-pub use status::ensure_status;
+pub use status::{ensure_status, look_at_status, write_status};
 
 use countersign_core::{CommitSha, Login, PrNumber, SignoffKey};
 
@@ -101,6 +101,24 @@ pub struct DesiredStatus<'a> {
     pub description: &'a str,
     /// Where the details are.
     pub target_url: Option<&'a str>,
+}
+
+/// What is there before a status is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusBefore {
+    /// It is there already.
+    pub there: bool,
+    /// Somebody else's status of the same context that it will replace.
+    pub replaces: Option<ForeignStatus>,
+}
+
+/// A status of our context that is not ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignStatus {
+    /// Whose it is.
+    pub by: Login,
+    /// GitHub's id.
+    pub id: u64,
 }
 
 /// What was done about a status.

@@ -3,7 +3,7 @@
 use countersign_core::Login;
 use serde_json::json;
 
-use super::{DesiredStatus, PublishedStatus};
+use super::{DesiredStatus, ForeignStatus, PublishedStatus, StatusBefore};
 use crate::calls::Call;
 use crate::client::RepoClient;
 use crate::error::GitHubError;
@@ -12,20 +12,47 @@ use crate::wire;
 /// GitHub's limit for the description, in characters.
 const DESCRIPTION: usize = 140;
 
-/// Makes the commit status be the newest of its context.
+/// Looks what the newest commit status of the context is, before [`write_status`]: whoever keeps a record of what is replaced must have
+/// made it before, or it is lost with the answer.
+///
+/// # Errors
+/// [`GitHubError`].
+pub async fn look_at_status(repo: &RepoClient, wanted: &DesiredStatus<'_>) -> Result<StatusBefore, GitHubError> {
+    let newest = newest(repo, wanted).await?;
+    let (there, other) = judge(repo, wanted, &cut(wanted.description), newest.as_ref()).await?;
+    let id = newest.map(|status| status.id).unwrap_or_default();
+    Ok(StatusBefore {
+        there,
+        replaces: other.map(|by| ForeignStatus { by, id }),
+    })
+}
+
+/// Makes the commit status be the newest of its context: looks, and writes.
 ///
 /// # Errors
 /// [`GitHubError`].
 pub async fn ensure_status(repo: &RepoClient, wanted: &DesiredStatus<'_>) -> Result<PublishedStatus, GitHubError> {
-    let description = cut(wanted.description);
-    let newest = newest(repo, wanted).await?;
-    let (there, replaced) = judge(repo, wanted, &description, newest.as_ref()).await?;
-    if there {
+    let before = look_at_status(repo, wanted).await?;
+    write_status(repo, wanted, before).await
+}
+
+/// Writes the commit status, unless it was found there.
+///
+/// # Errors
+/// [`GitHubError`].
+pub async fn write_status(
+    repo: &RepoClient,
+    wanted: &DesiredStatus<'_>,
+    before: StatusBefore,
+) -> Result<PublishedStatus, GitHubError> {
+    if before.there {
         return Ok(PublishedStatus {
             written: false,
             replaced: None,
         });
     }
+    let description = cut(wanted.description);
+    let replaced = before.replaces.map(|other| other.by);
     let mut body = json!({"state": wanted.state, "context": wanted.context, "description": description});
     if let Some(url) = wanted.target_url {
         body["target_url"] = url.into();
