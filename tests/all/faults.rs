@@ -268,7 +268,9 @@ async fn pushed_after(call: &str) {
         .add_fault(FaultSpec {
             on: call.into(),
             times: Some(1),
-            after: Some(step(json!({ "push": { "pull": 7, "commit": commit("moved") } }))),
+            // Its date says that it is older than the sign-off, so that nothing but the head itself tells of the push.
+            after: Some(step(json!({ "push": { "pull": 7, "commit":
+                { "id": "moved", "files": { "notes.md": "moved" }, "date": "2026-11-02T08:30:00Z" } } }))),
             ..FaultSpec::default()
         })
         .expect("a fault");

@@ -171,9 +171,9 @@ async fn an_answer_that_is_cut_short_is_no_answer() {
         .unwrap();
     assert_eq!(repo.pull_request(PULL).await.unwrap().number, PULL);
     // JSON that ends too early, with nothing in the headers to tell of it.
-    let bench = Bench::new(&world());
-    let repo = bench.repo().await;
     for cut in [0, 100] {
+        let bench = Bench::new(&world());
+        let repo = bench.repo().await;
         bench
             .sim
             .add_fault(FaultSpec {
@@ -185,6 +185,8 @@ async fn an_answer_that_is_cut_short_is_no_answer() {
         assert_eq!(repo.pull_request(PULL).await.unwrap().number, PULL);
     }
     // Where it is so each time, it is a failure that may pass, and nothing of it is kept.
+    let bench = Bench::new(&world());
+    let repo = bench.repo().await;
     bench
         .sim
         .add_fault(FaultSpec {
