@@ -5,7 +5,9 @@
 //! module here, a line in [`ENTRIES`], a file in `fuzz/fuzz_targets`, and a small seed in `fuzz/corpus/<name>`.
 
 mod artifact;
+mod changelog;
 mod codeowners;
+mod matrix;
 mod page;
 mod recipe;
 mod shell;
@@ -20,7 +22,9 @@ pub type Entry = fn(&[u8]);
 /// Name of the target and of its folder in the corpus → what it does.
 pub const ENTRIES: &[(&str, Entry)] = &[
     ("artifact", artifact::run),
+    ("changelog", changelog::run),
     ("codeowners", codeowners::run),
+    ("matrix", matrix::run),
     ("page", page::run),
     ("recipe", recipe::run),
     ("shell", shell::run),
