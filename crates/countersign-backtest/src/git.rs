@@ -9,20 +9,25 @@ use crate::BacktestError;
 
 /// A clone: a work tree or a bare repository.
 #[derive(Debug, Clone)]
-pub(crate) struct Git {
+pub struct Git {
     folder: PathBuf,
 }
 
 /// What an object is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A file's content.
     Blob,
+    /// A folder.
     Tree,
+    /// A commit or a tag.
     Other,
 }
 
 impl Git {
-    pub(crate) fn new(folder: &Path) -> Self {
+    /// The clone in a folder. It is looked at when something is asked.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
         }
@@ -44,7 +49,10 @@ impl Git {
     }
 
     /// What a command prints.
-    pub(crate) fn output(&self, args: &[&str]) -> Result<String, BacktestError> {
+    ///
+    /// # Errors
+    /// The program cannot be started, or says no.
+    pub fn output(&self, args: &[&str]) -> Result<String, BacktestError> {
         let fault = |why: String| BacktestError::Git {
             command: args.first().copied().unwrap_or_default().to_owned(),
             why,
@@ -62,7 +70,10 @@ impl Git {
     }
 
     /// A process that answers for objects.
-    pub(crate) fn objects(&self) -> Result<Objects, BacktestError> {
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn objects(&self) -> Result<Objects, BacktestError> {
         let fault = |why: String| BacktestError::Git {
             command: "cat-file".to_owned(),
             why,
@@ -87,14 +98,16 @@ impl Git {
 }
 
 /// One `git cat-file --batch`.
-pub(crate) struct Objects {
+#[derive(Debug)]
+pub struct Objects {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
 /// An object's answer.
-pub(crate) enum Object {
+#[derive(Debug)]
+pub enum Object {
     /// Kind and content.
     Here(Kind, Vec<u8>),
     /// It has so many bytes, more than were asked for.
@@ -105,7 +118,10 @@ pub(crate) enum Object {
 
 impl Objects {
     /// An object by its id, if it has at most so many bytes.
-    pub(crate) fn get(&mut self, id: &str, most: u64) -> std::io::Result<Object> {
+    ///
+    /// # Errors
+    /// The process is gone, or answers what it never should.
+    pub fn get(&mut self, id: &str, most: u64) -> std::io::Result<Object> {
         // A line break would be a second request.
         if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(Object::Missing);

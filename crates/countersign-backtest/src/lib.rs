@@ -6,7 +6,7 @@
 
 mod compare;
 mod evidence;
-mod git;
+pub mod git;
 mod graph;
 mod html;
 mod judge;

@@ -1,156 +1,104 @@
-//! A clone of a repository, read through the `git` program: never checked out, nothing of it run.
+//! The files of one revision of a clone: never checked out, nothing of it run.
 
-use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
+use countersign_backtest::git::{self, Kind, Object, Objects};
 use countersign_matrix::Files;
 
 /// Largest file that is read, in bytes; the policy's own bound for evidence may be smaller.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// A clone, with one `git cat-file --batch` for all reads.
+/// A clone, with one process for all reads.
 pub(crate) struct Git {
-    folder: PathBuf,
-    batch: Mutex<Batch>,
+    git: git::Git,
+    objects: Mutex<Reader>,
 }
 
-struct Batch {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+struct Reader {
+    objects: Objects,
     /// The first failure to read. Readers of files know only "there" and "not there", so it is asked for at the end.
     fault: Option<String>,
 }
 
 impl Git {
     pub(crate) fn open(folder: &Path) -> Result<Self> {
-        let mut child = Command::new("git")
-            .arg("-C")
-            .arg(folder)
-            .args(["cat-file", "--batch"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("the program `git` cannot be started")?;
-        let input = child.stdin.take().context("git takes no input")?;
-        let output = BufReader::new(child.stdout.take().context("git gives no output")?);
+        let git = git::Git::new(folder);
+        let objects = git.objects()?;
         Ok(Self {
-            folder: folder.to_owned(),
-            batch: Mutex::new(Batch {
-                child,
-                input,
-                output,
-                fault: None,
-            }),
+            git,
+            objects: Mutex::new(Reader { objects, fault: None }),
         })
     }
 
-    fn batch(&self) -> MutexGuard<'_, Batch> {
-        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn fault(&self) -> Option<String> {
-        self.batch().fault.clone()
+        self.objects
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .fault
+            .clone()
     }
 
-    fn output(&self, args: &[&str]) -> Result<String> {
-        let output = Command::new("git").arg("-C").arg(&self.folder).args(args).output()?;
-        if !output.status.success() {
-            bail!(
-                "git {}: {}",
-                args.join(" "),
-                String::from_utf8_lossy(&output.stderr).trim()
-            );
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    }
-}
-
-impl Drop for Git {
-    fn drop(&mut self) {
-        let batch = self.batch.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // It ends with its input, which is closed with this value; a process that is gone already is fine too.
-        let _ = batch.child.kill();
-        let _ = batch.child.wait();
-    }
-}
-
-impl Batch {
-    /// The content of a blob; nothing for what is missing or no blob.
-    fn blob(&mut self, name: &str) -> Result<Option<Vec<u8>>> {
-        writeln!(self.input, "{name}")?;
-        self.input.flush()?;
-        let mut header = String::new();
-        self.output.read_line(&mut header)?;
-        let words: Vec<&str> = header.split_whitespace().collect();
-        let [_, kind, size] = words.as_slice() else {
-            return Ok(None);
+    /// A file's content; nothing for what is missing or no text.
+    fn text(&self, path: &str, id: &str) -> Option<Arc<str>> {
+        let mut reader = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let fault = match reader.objects.get(id, MAX_FILE_BYTES) {
+            Ok(Object::Here(Kind::Blob, content)) => return String::from_utf8(content).ok().map(Arc::from),
+            Ok(Object::Here(..)) => return None,
+            Ok(Object::TooLarge(size)) => format!("{path} has {size} bytes, more than are read"),
+            Ok(Object::Missing) => format!("{path}: the clone does not have its content (fetch it whole)"),
+            Err(error) => format!("{path}: {error}"),
         };
-        let size: u64 = size.parse()?;
-        if size > MAX_FILE_BYTES {
-            bail!("{name} has {size} bytes, more than are read");
-        }
-        let mut content = Vec::new();
-        (&mut self.output).take(size + 1).read_to_end(&mut content)?;
-        content.pop();
-        Ok((*kind == "blob").then_some(content))
+        reader.fault.get_or_insert(fault);
+        None
     }
 }
 
 /// The files of a revision.
 pub(crate) struct Revision<'g> {
     git: &'g Git,
-    commit: String,
-    paths: BTreeSet<String>,
+    /// Ids of the contents.
+    files: BTreeMap<String, String>,
 }
 
 impl<'g> Revision<'g> {
     pub(crate) fn at(git: &'g Git, name: &str) -> Result<Self> {
         let wanted = format!("{name}^{{commit}}");
-        let commit = git.output(&["rev-parse", "--verify", "--end-of-options", &wanted])?;
-        let commit = commit.trim().to_owned();
-        let listing = git.output(&["ls-tree", "-r", "-z", "--name-only", &commit])?;
+        let commit = git
+            .git
+            .output(&["rev-parse", "--verify", "--end-of-options", &wanted])?;
+        let listing = git.git.output(&["ls-tree", "-r", "-z", commit.trim()])?;
+        // Mode, kind and id, then a tab and the path.
+        let file = |line: &str| {
+            let (head, path) = line.split_once('\t')?;
+            let mut words = head.split(' ');
+            let (kind, id) = (words.nth(1)?, words.next()?);
+            (kind == "blob").then(|| (path.to_owned(), id.to_owned()))
+        };
         Ok(Self {
             git,
-            commit,
-            paths: listing
-                .split('\0')
-                .filter(|path| !path.is_empty())
-                .map(str::to_owned)
-                .collect(),
+            files: listing.split('\0').filter_map(file).collect(),
         })
     }
 }
 
 impl Files for Revision<'_> {
     fn read(&self, path: &str) -> Option<Arc<str>> {
-        // A name with a line break would be two requests.
-        if !self.paths.contains(path) || path.contains('\n') {
-            return None;
-        }
-        let mut batch = self.git.batch();
-        match batch.blob(&format!("{}:{path}", self.commit)) {
-            Ok(content) => String::from_utf8(content?).ok().map(Arc::from),
-            Err(error) => {
-                batch.fault.get_or_insert(error.to_string());
-                None
-            }
-        }
+        self.git.text(path, self.files.get(path)?)
     }
 
     fn list(&self, prefix: &str) -> Vec<String> {
-        self.paths
+        self.files
             .range(prefix.to_owned()..)
+            .map(|(path, _)| path)
             .take_while(|path| path.starts_with(prefix))
             .cloned()
             .collect()
     }
 
     fn exists(&self, path: &str) -> bool {
-        self.paths.contains(path)
+        self.files.contains_key(path)
     }
 }
