@@ -22,6 +22,11 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use countersign_core::Decision;
+use mimalloc::MiMalloc;
+
+/// Many threads allocate much that is soon freed; the system's allocator keeps it for each of them (docs/decisions/0010).
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Checks a reviewer's signed checklist against the evidence.
 #[derive(Debug, Parser)]

@@ -31,7 +31,12 @@ pub(crate) fn run(data: &[u8]) {
         files = files.with(path, parts.next().unwrap_or_default());
     }
     let configs = Configs::read(&files, &layout, &matrix);
-    for mode in [EvalMode::Unmarked, EvalMode::Marked, EvalMode::EvalsOnly, EvalMode::AllEvals] {
+    for mode in [
+        EvalMode::Unmarked,
+        EvalMode::Marked,
+        EvalMode::EvalsOnly,
+        EvalMode::AllEvals,
+    ] {
         match full_sweep(&configs, &matrix, mode) {
             Ok(rows) => expanded(&rows, &matrix),
             Err(problems) => refused(&problems),
@@ -43,7 +48,14 @@ pub(crate) fn run(data: &[u8]) {
         Err(problems) => return refused(&problems),
     };
     for base in [None, Some(&configs)] {
-        match select(&layout.changelog, &items, &configs, base, &matrix, SelectOptions::default()) {
+        match select(
+            &layout.changelog,
+            &items,
+            &configs,
+            base,
+            &matrix,
+            SelectOptions::default(),
+        ) {
             Ok(selection) => {
                 assert!(!selection.append_only, "nothing can be added to what is the same");
                 let _ = selection_report(&selection, &matrix, Format::Text);
@@ -58,7 +70,10 @@ fn expanded(rows: &[Row], rules: &MatrixRules) {
     reversed.reverse();
     assert!(diff(rows, &reversed).is_empty(), "the order of rows counts");
     let all = diff(&[], rows);
-    assert_eq!((all.added.len(), all.removed.len(), all.changed.len()), (rows.len(), 0, 0));
+    assert_eq!(
+        (all.added.len(), all.removed.len(), all.changed.len()),
+        (rows.len(), 0, 0)
+    );
     let _ = diff_report(&all, rules, Format::Csv);
     let on_curves: usize = curves(rows).iter().map(|curve| curve.rows.len()).sum();
     assert_eq!(on_curves, rows.len(), "each row lies on one curve");
