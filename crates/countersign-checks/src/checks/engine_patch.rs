@@ -320,7 +320,7 @@ impl Judge<'_, '_> {
                 }
                 let same = |row| before(&base, row).is_some_and(|old| setup_scripts(old, rules).any(|(old, _)| old == name));
                 // A recipe that named it before is not changed by being used for more.
-                let was = self.cx.evidence.base_file(&source.file).present().map(|text| names_setup(&text, &name, rules));
+                let was = self.cx.evidence.base_file(&source.file).present().map(|text| names_setup(text, &name, rules));
                 let old = was == Some(true) || group.rows.iter().all(same);
                 self.foreign_setup(key, &name, source, old, rules)?;
             }
