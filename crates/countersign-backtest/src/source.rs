@@ -10,13 +10,13 @@ use crate::BacktestError;
 use crate::git::{Git, Kind, Object, Objects};
 
 /// Contents that are kept, in bytes: two generations of half of it each.
-const KEPT_BYTES: usize = 24 << 20;
+const KEPT_BYTES: usize = 8 << 20;
 
 /// Folders that are kept.
-const KEPT_FOLDERS: usize = 3_000;
+const KEPT_FOLDERS: usize = 1_500;
 
 /// Whole listings that are kept.
-const KEPT_LISTINGS: usize = 8;
+const KEPT_LISTINGS: usize = 4;
 
 /// Largest folder that is read, in bytes.
 const FOLDER_BYTES: u64 = 4 << 20;
