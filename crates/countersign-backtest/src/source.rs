@@ -10,10 +10,10 @@ use crate::BacktestError;
 use crate::git::{Git, Kind, Object, Objects};
 
 /// Contents that are kept, in bytes: two generations of half of it each.
-const KEPT_BYTES: usize = 8 << 20;
+const KEPT_BYTES: usize = 4 << 20;
 
 /// Folders that are kept.
-const KEPT_FOLDERS: usize = 1_500;
+const KEPT_FOLDERS: usize = 800;
 
 /// Whole listings that are kept.
 const KEPT_LISTINGS: usize = 4;
