@@ -354,7 +354,8 @@ fn texts(script: &Script, params: &Params, known: &mut Known, sorted: &mut Sorte
         let source = Source::new(path, act.line);
         let fresh = script.adds(act.line, act.last_line);
         let within = script.texts().filter(|(first, last, _)| *first <= act.last_line && *last >= act.line);
-        let keys = within.map(|(_, _, text)| scripts::keys_written(&text)).max_by_key(Vec::len).unwrap_or_default();
+        let read: Option<Vec<_>> = within.map(|(_, _, text)| scripts::keys_written(&text)).collect();
+        let keys: BTreeSet<(String, String)> = read.unwrap_or_default().into_iter().flatten().collect();
         if !keys.is_empty() && keys.iter().all(|(key, value)| params.meaning(key, value) != Meaning::Unclear) {
             for (key, value) in keys {
                 key_found(path, "a model's description", &key, &value, &source, !fresh, params, sorted);

@@ -337,28 +337,101 @@ pub fn json_leaves(text: &str) -> Vec<(String, String)> {
     out
 }
 
-/// Keys and values that a Python program sets in an object, by assignment; nothing where it may change the object otherwise.
+/// Ways to change an object, or the text that it is read from, other than by an assignment to one key.
+const OTHERWISE: &[&str] = &[
+    ".append(",
+    ".clear(",
+    ".extend(",
+    ".insert(",
+    ".pop(",
+    ".popitem(",
+    ".remove(",
+    ".replace(",
+    ".setdefault(",
+    ".sub(",
+    ".update(",
+    " | ",
+    "**",
+    ";",
+    "__",
+    ": del ",
+    "dict(",
+    "eval(",
+    "exec(",
+    "hook",
+    "lambda",
+    "setattr(",
+];
+
+/// Keys and values that a Python program sets in objects, one assignment to a quoted key a line. `None` where it may change
+/// an object in any other way: what is not read key by key could take anything away.
 #[must_use]
-pub fn keys_written(text: &str) -> Vec<(String, String)> {
-    let otherwise = [".pop(", ".update(", ".clear(", ".setdefault("];
-    if otherwise.iter().any(|how| text.contains(how)) || text.lines().any(|line| line.trim().starts_with("del ")) {
-        return Vec::new();
+pub fn keys_written(text: &str) -> Option<Vec<(String, String)>> {
+    // This one moves a file.
+    let other = text.replace("os.replace(", "");
+    if OTHERWISE.iter().any(|how| other.contains(how)) {
+        return None;
     }
-    let assigned = |line: &str| -> Option<(String, String)> {
-        let (target, value) = line.trim().split_once("] = ")?;
-        let (object, key) = target.split_once('[')?;
-        let name = |c: char| c.is_alphanumeric() || c == '_';
-        let key = key.trim_matches(['"', '\'']);
-        let plain = !object.is_empty() && object.chars().all(name) && !key.is_empty() && key.chars().all(name);
-        plain.then(|| (key.to_owned(), value.trim_matches(['"', '\'']).to_owned()))
+    let mut out = Vec::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+        match assignments_to_items(line) {
+            0 if !line.starts_with("del ") && !sets_an_attribute(line) && !holds_a_literal(line) => {}
+            1 => out.push(key_assigned(line)?),
+            _ => return None,
+        }
+    }
+    Some(out)
+}
+
+/// How often something in brackets is written to in a line, in any way, such as `a["b"] -= 1`.
+fn assignments_to_items(line: &str) -> usize {
+    let writes = |rest: &str| {
+        let rest = rest.trim_start();
+        let operator: &str = rest
+            .split(|c: char| !"=+-*/%@&|^<>:".contains(c))
+            .next()
+            .unwrap_or_default();
+        let compares = ["==", "<=", ">="].contains(&operator);
+        // A colon ends a condition, or names a type before the value.
+        let annotated = operator == ":" && rest.contains('=');
+        annotated || (operator.ends_with('=') && !compares)
     };
-    // An assignment that is not read could change anything.
-    let all: Vec<&str> = text
-        .lines()
-        .filter(|line| line.contains("] =") && !line.contains("=="))
-        .collect();
-    let read: Vec<(String, String)> = all.iter().filter_map(|line| assigned(line)).collect();
-    if read.len() == all.len() { read } else { Vec::new() }
+    line.match_indices(']')
+        .filter(|(at, _)| writes(&line[at + 1..]))
+        .count()
+}
+
+/// `config.layers = 4`.
+fn sets_an_attribute(line: &str) -> bool {
+    let target = line
+        .split('=')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(|c: char| "+-*/%@&|^: ".contains(c));
+    let name = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+    line.contains('=') && target.contains('.') && target.chars().all(name)
+}
+
+/// A key of an object that is written out, such as `{"layers": 4}`. A condition may end so as well.
+fn holds_a_literal(line: &str) -> bool {
+    let condition = ["if ", "elif ", "while ", "for "]
+        .iter()
+        .any(|word| line.starts_with(word));
+    line.match_indices(['"', '\'']).any(|(at, _)| {
+        let after = line[at + 1..].trim_start().strip_prefix(':');
+        after.is_some_and(|rest| !condition || !rest.trim().is_empty())
+    })
+}
+
+/// The key and the value of a line that sets one quoted key of a named object, and does nothing else.
+fn key_assigned(line: &str) -> Option<(String, String)> {
+    let (target, value) = line.split_once("] = ")?;
+    let (object, key) = target.split_once('[')?;
+    let key = ['"', '\'']
+        .iter()
+        .find_map(|quote| key.strip_prefix(*quote)?.strip_suffix(*quote))?;
+    let plain = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '_');
+    (plain(object) && plain(key)).then(|| (key.to_owned(), value.trim_matches(['"', '\'']).to_owned()))
 }
 
 fn dotted(path: &[String], key: &str) -> String {
@@ -390,6 +463,7 @@ mod tests {
     fn keys_that_a_program_sets() {
         let found = |text: &str| -> Vec<String> {
             keys_written(text)
+                .unwrap_or_default()
                 .into_iter()
                 .map(|(k, v)| format!("{k}={v}"))
                 .collect()
@@ -399,6 +473,39 @@ mod tests {
         assert_eq!(found("c[\"a\"][\"b\"] = 1\nc[\"d\"] = 1\n"), Vec::<String>::new());
         assert_eq!(found("c[\"a\"] = 1\nc.pop(\"layers\")\n"), Vec::<String>::new());
         assert_eq!(found("print(1)\n"), Vec::<String>::new());
+        // The programs of real scripts, shortened.
+        let real = "with open(path) as f:\n    c = json.load(f)\nif c.get(\"model_type\") == \"x\":\n    c[\"model_type\"] = \"y\"\n    json.dump(c, f, indent=2)\nos.replace(a, b / \"config.json\")\n";
+        assert_eq!(found(real), ["model_type=y"]);
+    }
+
+    #[test]
+    fn a_program_that_writes_in_any_other_way_is_not_read() {
+        for hidden in ["c[\"layers\"] = 1 if c[\"a\"] == 2 else 3", "c[\"layers\"]=1"] {
+            let text = format!("c[\"model_type\"] = \"m\"\n{hidden}\n");
+            let keys = keys_written(&text);
+            let silent = keys.is_some_and(|keys| !keys.iter().any(|(key, _)| key == "layers"));
+            assert!(!silent, "{hidden}");
+        }
+        for hidden in [
+            "c[\"layers\"] -= 2",
+            "c[\"layers\"]: int = 4",
+            "c[model_type] = 4",
+            "c[\"a\"] = c[\"layers\"] = 4",
+            "c[\"a\"], c[\"layers\"] = 1, 2",
+            "c.layers = 4",
+            "c.layers -= 4",
+            "c = c | {\"layers\": 4}",
+            "c = {**c}",
+            "c = dict(c, layers=4)",
+            "json.dump({\"layers\": 4}, f)",
+            "c[\"a\"] = 1; c[\"layers\"] = 2",
+            "text = text.replace(\"61\", \"4\")",
+            "if c[\"a\"]: del c[\"layers\"]",
+            "del c[\"layers\"]",
+        ] {
+            let text = format!("c[\"model_type\"] = \"m\"\n{hidden}\n");
+            assert_eq!(keys_written(&text), None, "{hidden}");
+        }
     }
 
     #[test]
