@@ -3,6 +3,7 @@
 mod corpus;
 mod crash;
 mod faults;
+mod folded;
 mod harness;
 mod hostile;
 mod recorded;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use countersign_core::render::{HeadState, comment, status_line, waiting_line};
-use countersign_core::{CauseKind, CommitSha, Decision, Evidence, Verdict, digest};
-use countersign_store::{BlobKind, Changes, Evaluation, NewAudit, NewEvaluation, Next};
+use countersign_core::{CauseKind, CommitSha, Decision, Evidence, SignoffKey, Verdict, digest};
+use countersign_store::{BlobKind, Changes, Evaluation, NewAudit, NewEvaluation, Next, Publication};
 use serde_json::{Value, json};
 
 use crate::conversation::{Conversation, Found};
@@ -140,7 +140,11 @@ impl Look<'_> {
         let shown_before = before
             .as_ref()
             .and_then(|before| serde_json::from_str::<Verdict>(&before.verdict).ok());
-        let unchanged = shown_before.as_ref().is_some_and(|old| same_to_a_reader(old, &verdict));
+        let known = store.publications(self.repository.as_str(), number).await?;
+        let shown = newest_comment(&known, verdict.signoff);
+        // A sign-off that counts again after another took its place: its own verdict was folded meanwhile.
+        let folded = is_folded(&known, verdict.signoff, shown);
+        let unchanged = !folded && shown_before.as_ref().is_some_and(|old| same_to_a_reader(old, &verdict));
         let mut changes = Changes::default();
         let mut evaluation = id;
         if unchanged && let Some(before) = &before {
@@ -162,8 +166,12 @@ impl Look<'_> {
             let same_decision = shown_before
                 .as_ref()
                 .is_some_and(|old| old.decision == verdict.decision);
-            self.wish_comment(&mut changes, &verdict, id, same_decision, number)
-                .await?;
+            let count = if same_decision && shown > 0 && !folded {
+                shown
+            } else {
+                shown + 1
+            };
+            self.wish_comment(&mut changes, &verdict, id, count, &known);
             for row in verdict.rows.iter().filter(|row| row.lifted.is_some()) {
                 changes.audit.push(self.audit(
                     "answered",
@@ -190,34 +198,21 @@ impl Look<'_> {
     }
 
     /// One comment for a sign-off: edited while the decision stays, a new one when it changes, the old one folded.
-    async fn wish_comment(
+    fn wish_comment(
         &self,
         changes: &mut Changes,
         verdict: &Verdict,
         id: uuid::Uuid,
-        same_decision: bool,
-        number: i64,
-    ) -> Result<(), JudgeError> {
-        let known = self.engine.store.publications(self.repository.as_str(), number).await?;
-        let mut newest = 0;
-        for row in known.iter().filter(|row| wishes::is_comment(&row.kind)) {
-            let Some((signoff, count)) = wishes::read_comment_target(&row.target) else {
-                continue;
-            };
-            if signoff == verdict.signoff {
-                newest = newest.max(count);
-            }
-        }
-        let count = if same_decision && newest > 0 {
-            newest
-        } else {
-            newest + 1
-        };
+        count: u32,
+        known: &[Publication],
+    ) {
         let target = wishes::comment_target(&verdict.signoff, count);
         for row in known
             .iter()
             .filter(|row| wishes::is_comment(&row.kind) && row.target != target)
         {
+            // One that is still waiting to be posted would else come after the newer verdict.
+            changes.superseded.push((row.kind.clone(), row.target.clone()));
             changes.publications.push(
                 MinimiseWish {
                     comment_target: row.target.clone(),
@@ -238,7 +233,6 @@ impl Look<'_> {
             body,
         };
         changes.publications.push(wish.row(count, Some(id)));
-        Ok(())
     }
 
     fn audit(&self, action: &str, message: &str, detail: Value) -> NewAudit {
@@ -252,6 +246,25 @@ impl Look<'_> {
             detail,
         }
     }
+}
+
+/// The number of the newest comment that was wished for a sign-off; 0 where there was none.
+fn newest_comment(known: &[Publication], signoff: SignoffKey) -> u32 {
+    known
+        .iter()
+        .filter(|row| wishes::is_comment(&row.kind))
+        .filter_map(|row| wishes::read_comment_target(&row.target))
+        .filter(|(of, _)| *of == signoff)
+        .map(|(_, count)| count)
+        .max()
+        .unwrap_or(0)
+}
+
+fn is_folded(known: &[Publication], signoff: SignoffKey, count: u32) -> bool {
+    let target = wishes::comment_target(&signoff, count);
+    known
+        .iter()
+        .any(|row| wishes::is_folding(&row.kind) && row.target == target)
 }
 
 /// Whether two verdicts on one head read the same; digests of evidence and the time differ with every look.

@@ -3,6 +3,7 @@
 //! The same look answers every event. What it finds depends on GitHub and the store alone, so it may be repeated at any
 //! time and by any replica; only the holder of the lease can keep its result.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -332,8 +333,16 @@ impl Look<'_> {
             wish.reassert = wishes::is_lasting(&wish.kind);
         }
         let number = i64::try_from(self.number.0).unwrap_or(i64::MAX);
-        for row in self.engine.store.publications(self.repository.as_str(), number).await? {
-            let shown = row.state == PublicationState::Done && wishes::is_comment(&row.kind);
+        let rows = self.engine.store.publications(self.repository.as_str(), number).await?;
+        let folded: BTreeSet<String> = rows
+            .iter()
+            .filter(|row| wishes::is_folding(&row.kind))
+            .map(|row| row.target.clone())
+            .collect();
+        for row in rows {
+            // A folded one is no verdict any more: deleted, it stays away, since a new one would not be folded.
+            let shown =
+                row.state == PublicationState::Done && wishes::is_comment(&row.kind) && !folded.contains(&row.target);
             let mentioned = |wish: &DesiredPublication| wish.target == row.target;
             if shown && !changes.publications.iter().any(mentioned) {
                 changes.publications.push(DesiredPublication {

@@ -4,11 +4,12 @@ use countersign_core::PrNumber;
 use countersign_core::render::State;
 use countersign_github::publish::{
     DesiredAnswer, DesiredCheckRun, DesiredComment, DesiredStatus, ForeignStatus, Reaction, StatusState, ensure_answer,
-    ensure_check_run, ensure_comment, ensure_reaction, look_at_status, minimise, own_verdict_comments, write_status,
+    ensure_check_run, ensure_comment, ensure_reaction, look_at_status, minimise, own_comment_node,
+    own_verdict_comments, write_status,
 };
 use countersign_github::{GitHubError, RepoClient};
 use countersign_store::{
-    AuditFilter, Backoff, NewAudit, PrLock, Publication, PublicationState, Published, Retry, StoreError, WorkLease,
+    AuditFilter, Backoff, NewAudit, PrLock, Publication, PublicationState, Published, Retry, WorkLease,
 };
 use serde_json::json;
 
@@ -49,7 +50,9 @@ impl Engine {
                     self.store.publication_done(&lock, &wish, &published).await?;
                     points::reach("publication-recorded");
                 }
-                Err(error) => self.note_failure(&lock, &wish, &error).await?,
+                Err(JudgeError::GitHub(error)) => self.note_failure(&lock, &wish, &error).await?,
+                // Nothing is known of the attempt: it stays begun, and the next one looks first.
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -83,12 +86,12 @@ impl Engine {
         number: PrNumber,
         lock: &PrLock,
         row: &Publication,
-    ) -> Result<Published, GitHubError> {
+    ) -> Result<Published, JudgeError> {
         let wish = wishes::read(&row.kind, &row.desired).map_err(|error| GitHubError::Config(error.to_string()))?;
         match wish {
             Wish::Comment(wish) => {
                 // Other comments of ours must not be taken for this one: a changed decision has a comment of its own.
-                let others = self.comment_ids(lock, Some(&row.target)).await;
+                let others = self.comment_ids(lock, &row.target).await?;
                 let published = ensure_comment(
                     client,
                     &DesiredComment {
@@ -173,16 +176,50 @@ impl Engine {
                 })
             }
             Wish::Minimise(wish) => {
-                let old = self.remote_comment(lock, &wish.comment_target).await;
-                let word = self.marker_word(&row.repository);
-                for comment in own_verdict_comments(client, number, &word).await? {
-                    if Some(comment.id) == old {
-                        minimise(client, &comment.node_id).await?;
-                    }
-                }
+                self.fold(client, number, lock, &wish.comment_target).await?;
                 Ok(Published::default())
             }
         }
+    }
+
+    /// Folds an older verdict, if it was ever posted. One whose answer was lost is looked for among our own comments.
+    async fn fold(&self, client: &RepoClient, number: PrNumber, lock: &PrLock, target: &str) -> Result<(), JudgeError> {
+        let rows = self.store.publications(lock.repository(), lock.pull_request()).await?;
+        let Some(row) = rows
+            .iter()
+            .find(|row| wishes::is_comment(&row.kind) && row.target == target)
+        else {
+            return Ok(());
+        };
+        if let Some(id) = row.remote_id.as_deref().and_then(|id| id.parse().ok()) {
+            // By its id, whatever it says now: somebody may have edited our marker away.
+            if let Some(node) = own_comment_node(client, number, id).await? {
+                minimise(client, &node).await?;
+            }
+            return Ok(());
+        }
+        if !row.uncertain {
+            return Ok(());
+        }
+        let wish = wishes::read(&row.kind, &row.desired).map_err(|error| GitHubError::Config(error.to_string()))?;
+        let Wish::Comment(wish) = wish else {
+            return Ok(());
+        };
+        let others = self.comment_ids(lock, target).await?;
+        let own = own_verdict_comments(client, number, &wish.marker).await?;
+        let posted = own.into_iter().find(|comment| {
+            comment.signoff == wish.signoff && comment.head == wish.head && !others.contains(&comment.id)
+        });
+        if let Some(comment) = posted {
+            // Remembered first: else the newer verdict could take this one for its own.
+            let found = Published {
+                remote_id: Some(comment.id.to_string()),
+                remote_url: Some(comment.url),
+            };
+            self.store.publication_done(lock, row, &found).await?;
+            minimise(client, &comment.node_id).await?;
+        }
+        Ok(())
     }
 
     /// Once for each status of another that is replaced.
@@ -191,7 +228,7 @@ impl Engine {
         row: &Publication,
         wish: &StatusWish,
         other: &ForeignStatus,
-    ) -> Result<(), GitHubError> {
+    ) -> Result<(), JudgeError> {
         let ForeignStatus { by, id } = other;
         let entry = NewAudit {
             actor: by.to_string(),
@@ -208,52 +245,21 @@ impl Engine {
             action: Some(entry.action.clone()),
             ..AuditFilter::default()
         };
-        let noted = async {
-            let known = self.store.audit_entries(&filter, NOTED).await?;
-            if !known.iter().any(|known| known.detail == entry.detail) {
-                self.store.audit(&[entry]).await?;
-            }
-            Ok::<(), StoreError>(())
-        };
-        noted
-            .await
-            .map_err(|error| GitHubError::Config(format!("cannot record whose status is replaced: {error}")))
+        let known = self.store.audit_entries(&filter, NOTED).await?;
+        if !known.iter().any(|known| known.detail == entry.detail) {
+            self.store.audit(&[entry]).await?;
+        }
+        Ok(())
     }
 
-    async fn comment_ids(&self, lock: &PrLock, except: Option<&str>) -> Vec<u64> {
-        let rows = self
-            .store
-            .publications(lock.repository(), lock.pull_request())
-            .await
-            .unwrap_or_default();
-        rows.iter()
-            .filter(|row| {
-                wishes::is_answer(&row.kind) || wishes::is_comment(&row.kind) && Some(row.target.as_str()) != except
-            })
+    /// Ids of the comments that we wrote for anything but one target.
+    async fn comment_ids(&self, lock: &PrLock, except: &str) -> Result<Vec<u64>, JudgeError> {
+        let rows = self.store.publications(lock.repository(), lock.pull_request()).await?;
+        Ok(rows
+            .iter()
+            .filter(|row| wishes::is_answer(&row.kind) || wishes::is_comment(&row.kind) && row.target != except)
             .filter_map(|row| row.remote_id.as_deref()?.parse().ok())
-            .collect()
-    }
-
-    async fn remote_comment(&self, lock: &PrLock, target: &str) -> Option<u64> {
-        let rows = self
-            .store
-            .publications(lock.repository(), lock.pull_request())
-            .await
-            .ok()?;
-        rows.iter()
-            .find(|row| wishes::is_comment(&row.kind) && row.target == target)?
-            .remote_id
-            .as_deref()?
-            .parse()
-            .ok()
-    }
-
-    fn marker_word(&self, repository: &str) -> String {
-        self.settings
-            .repository(repository)
-            .and_then(|entry| self.policies.get(&entry.policy).ok())
-            .map(|policy| policy.policy.publish.comment.marker.clone())
-            .unwrap_or_default()
+            .collect())
     }
 }
 

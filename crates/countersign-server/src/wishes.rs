@@ -211,6 +211,12 @@ pub fn is_comment(kind: &str) -> bool {
     kind == COMMENT
 }
 
+/// Whether a row of the outbox folds an older verdict, whose row has the same target.
+#[must_use]
+pub fn is_folding(kind: &str) -> bool {
+    kind == MINIMISE
+}
+
 /// Whether somebody else can change it after we showed it, so that it has to be shown again.
 #[must_use]
 pub fn is_lasting(kind: &str) -> bool {

@@ -199,6 +199,24 @@ pub async fn own_verdict_comments(
     Ok(own)
 }
 
+/// The node id of a comment of ours; `None` where it is gone, another's, or not on this pull request.
+///
+/// # Errors
+/// [`GitHubError`].
+pub async fn own_comment_node(
+    repo: &RepoClient,
+    pull_request: PrNumber,
+    id: u64,
+) -> Result<Option<String>, GitHubError> {
+    match repo.read_issue_comment(id).await {
+        Ok(comment) if comment.number() == Some(pull_request.0) && is_ours(repo, &comment).await? => {
+            Ok(Some(comment.node_id))
+        }
+        Ok(_) | Err(GitHubError::NotFound { .. } | GitHubError::Gone { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 const MINIMISE: &str = "mutation($id: ID!) { minimizeComment(input: {subjectId: $id, classifier: OUTDATED}) { minimizedComment { isMinimized } } }";
 
 /// Folds a comment as outdated. One that is folded or gone already is fine.

@@ -7,7 +7,7 @@ mod reaction;
 mod status;
 
 pub use check_run::ensure_check_run;
-pub use comment::{ensure_answer, ensure_comment, minimise, own_verdict_comments};
+pub use comment::{ensure_answer, ensure_comment, minimise, own_comment_node, own_verdict_comments};
 pub use reaction::ensure_reaction;
 pub use status::{ensure_status, look_at_status, write_status};
 
