@@ -20,7 +20,7 @@ pub(crate) fn status(way: &InProcess) -> (String, String, String) {
         })
 }
 
-fn commit(id: &str) -> CommitSpec {
+pub(crate) fn commit(id: &str) -> CommitSpec {
     let date = "2026-11-02T09:30:00Z";
     serde_json::from_value(json!({ "id": id, "files": { "notes.md": id }, "date": date })).expect("a commit")
 }

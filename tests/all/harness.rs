@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use countersign_github::{App, AppConfig};
@@ -69,6 +69,7 @@ pub(crate) struct InProcess {
     pub(crate) store: Store,
     pub(crate) service: Service,
     pub(crate) database: TestDatabase,
+    clock: Arc<AtomicI64>,
     _folder: Folder,
 }
 
@@ -112,8 +113,13 @@ impl InProcess {
         config
             .archive_hosts
             .extend(settings.config.github.archive_hosts.iter().cloned());
-        let clock = Clock::Shared(Arc::new(AtomicI64::new(sim.now().timestamp())));
-        let engine = Engine::new(store.clone(), App::new(config).expect("an App"), settings, clock);
+        let clock = Arc::new(AtomicI64::new(sim.now().timestamp()));
+        let engine = Engine::new(
+            store.clone(),
+            App::new(config).expect("an App"),
+            settings,
+            Clock::Shared(Arc::clone(&clock)),
+        );
         let service = Service::start(engine).await.expect("it listens");
         sim.set_sink(Some(&format!("http://{}/webhook", service.address())));
         // What the world holds from the start is found by a look at all open pull requests, as after an installation.
@@ -125,6 +131,7 @@ impl InProcess {
             store,
             service,
             database,
+            clock,
             _folder: folder,
         }
     }
@@ -146,6 +153,12 @@ impl InProcess {
             .await
             .expect("the database answers");
         assert!(settled.now, "not settled: {:?}", self.store.pending_work(5).await);
+    }
+
+    /// Moves the clocks of both, GitHub's and the server's.
+    pub(crate) fn pass(&self, time: chrono::TimeDelta) {
+        self.sim.advance(time);
+        self.clock.store(self.sim.now().timestamp(), Ordering::SeqCst);
     }
 
     /// Asks for a look at every open pull request, as the timer does for those that were not looked at for long.

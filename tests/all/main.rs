@@ -6,6 +6,7 @@ mod faults;
 mod folded;
 mod harness;
 mod hostile;
+mod people;
 mod recorded;
 mod shown;
 mod walls;

@@ -237,6 +237,35 @@ mod tests {
         }
     }
 
+    /// An open question is neither a failure nor fine.
+    #[test]
+    fn each_outcome_has_its_decision_and_the_weightiest_counts() {
+        let ladder = [
+            (0, Decision::Pass),
+            (1, Decision::Pass),
+            (2, Decision::Warn),
+            (4, Decision::NeedsConfirmation),
+            (3, Decision::Rejected),
+            (5, Decision::Undecided),
+        ];
+        for (step, (kind, wanted)) in ladder.iter().enumerate() {
+            for (lighter, _) in &ladder[..=step] {
+                let rows = [row(*kind, Level::Enforce), row(*lighter, Level::Enforce)];
+                assert_eq!(Verdict::decide(&rows, &[]), *wanted, "{kind} beside {lighter}");
+            }
+        }
+        for question_or_failure in [3, 4] {
+            for (level, wanted) in [(Level::Warn, Decision::Warn), (Level::Advisory, Decision::Pass)] {
+                let rows = [row(question_or_failure, level)];
+                assert_eq!(Verdict::decide(&rows, &[]), wanted, "{question_or_failure} {level:?}");
+            }
+        }
+        assert_eq!(
+            Verdict::decide(&[row(0, Level::Enforce)], &["9 (new)".into()]),
+            Decision::NeedsConfirmation
+        );
+    }
+
     proptest! {
         #[test]
         fn pass_needs_every_counting_row_fine(kinds in prop::collection::vec((0usize..6, 0usize..3), 0..12), skipped in 0usize..2) {
