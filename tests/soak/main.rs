@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use countersign_sim::{Sim, SimHandle};
 use countersign_store::testing::TestDatabase;
 use countersign_store::{AuditFilter, Store, WorkCounts};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::patience::Patience;
 use crate::plan::{Do, Plan};
@@ -31,6 +32,9 @@ const EVENTS: &[&str] = &[
     "workflow_run",
     "status",
 ];
+
+/// What the store says of work whose attempts all ended with their lease.
+const LEASE_LOST: &str = "the worker died or lost its lease";
 
 struct Options {
     seed: u64,
@@ -87,7 +91,7 @@ fn main() -> ExitCode {
         .build()
         .expect("a runtime");
     if let Some(seconds) = options.outage {
-        return runtime.block_on(outage::run(Duration::from_secs(seconds)));
+        return runtime.block_on(unless_ended(outage::run(Duration::from_secs(seconds))));
     }
     let plan = Plan::new(options.seed, options.pulls, options.short);
     say(&format!(
@@ -101,7 +105,20 @@ fn main() -> ExitCode {
     if options.plan_only {
         return ExitCode::SUCCESS;
     }
-    runtime.block_on(run(&options, &plan))
+    runtime.block_on(unless_ended(run(&options, &plan)))
+}
+
+/// Whoever ends a run ends its servers, and drops its database, too.
+async fn unless_ended(run: impl Future<Output = ExitCode>) -> ExitCode {
+    let on = |kind| signal(kind).expect("a signal can be listened for");
+    let (mut terminate, mut interrupt) = (on(SignalKind::terminate()), on(SignalKind::interrupt()));
+    let code = tokio::select! {
+        code = run => return code,
+        _ = terminate.recv() => 128 + 15,
+        _ = interrupt.recv() => 128 + 2,
+    };
+    say("ended by a signal, and both servers with it");
+    ExitCode::from(code)
 }
 
 #[expect(clippy::print_stdout, reason = "this is the program's own output")]
@@ -187,6 +204,9 @@ async fn run(options: &Options, plan: &Plan) -> ExitCode {
             }
         }
         breathe().await;
+        if pair.kills >= pair.most_kills && patience.may_take_up() {
+            take_up_again(&store, |_| true).await;
+        }
         patience.tell(|| format!("{} steps to go, {}", waiting.len(), busy(&sim)));
     }
     let untold = told.iter().filter(|told| !told.is_over()).count();
@@ -201,6 +221,7 @@ async fn run(options: &Options, plan: &Plan) -> ExitCode {
 
     // Quiet now: no more faults, and both servers start once more, as after an outage.
     // GitHub sends nothing meanwhile: what it could not deliver after they have listed the failures would wait for their next look.
+    patience.renew();
     sim.set_sink(None);
     sim.clear_faults();
     for (server, recheck_minutes) in pair.servers.iter_mut().zip([0, 360]) {
@@ -226,6 +247,10 @@ async fn run(options: &Options, plan: &Plan) -> ExitCode {
         if (all == 0 && calm) || !patience.lasts(all) {
             break;
         }
+        if patience.may_take_up() {
+            // Without faults nothing else is a reason to give up.
+            take_up_again(&store, |why| why.ends_with(LEASE_LOST)).await;
+        }
         patience.tell(|| {
             let first = open.first().map(|index| told[*index].pull.as_str()).unwrap_or("none");
             format!(
@@ -237,6 +262,26 @@ async fn run(options: &Options, plan: &Plan) -> ExitCode {
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
     report(options, plan, &sim, &store, &told, &pair, &patience, calm, folder).await
+}
+
+/// What was given up is taken up again by every server that starts, and after an hour by those that run. Where none is killed any more,
+/// this stands for the hour: on a busy machine ten leases of two seconds run out before a pull request is judged.
+async fn take_up_again(store: &Store, reason: impl Fn(&str) -> bool) {
+    for dead in store.dead_work(100).await.unwrap_or_default() {
+        let why = dead.last_error.unwrap_or_default();
+        if reason(&why) && store.revive_work(&dead.kind, &dead.key).await.unwrap_or_default() {
+            say(&format!("        taken up again: {} {}: {why}", dead.kind, dead.key));
+        }
+    }
+    for failed in store.failed_publications(100).await.unwrap_or_default() {
+        let why = failed.last_error.unwrap_or_default();
+        if reason(&why) && store.revive_publication(failed.id).await.unwrap_or_default() {
+            say(&format!(
+                "        taken up again: {} of {}#{}: {why}",
+                failed.kind, failed.repository, failed.pull_request
+            ));
+        }
+    }
 }
 
 fn busy(sim: &SimHandle) -> String {

@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 /// Nothing has got less for so long: something is stuck. Longer than any pause that a server makes by itself.
 const STILL: Duration = Duration::from_secs(240);
 
+/// How often what was given up is taken up again.
+const TAKEN_UP: Duration = Duration::from_secs(30);
+
 /// How often a run says how it goes.
 const SAID: Duration = Duration::from_secs(20);
 
@@ -17,6 +20,7 @@ pub(crate) struct Patience {
     since: Instant,
     over: bool,
     told: Instant,
+    taken_up: Instant,
 }
 
 impl Patience {
@@ -29,6 +33,7 @@ impl Patience {
             since: now,
             over: false,
             told: now,
+            taken_up: now,
         }
     }
 
@@ -41,6 +46,22 @@ impl Patience {
         self.left = left;
         self.over = self.over || now - self.since > STILL || now - self.started > self.most;
         !self.over
+    }
+
+    /// Begins anew, for what has another measure.
+    pub(crate) fn renew(&mut self) {
+        self.left = usize::MAX;
+        self.since = Instant::now();
+        self.over = self.since - self.started > self.most;
+    }
+
+    /// Whether it is time again to take up what was given up.
+    pub(crate) fn may_take_up(&mut self) -> bool {
+        let due = self.taken_up.elapsed() >= TAKEN_UP;
+        if due {
+            self.taken_up = Instant::now();
+        }
+        due
     }
 
     /// Says now and then how it goes.

@@ -1,9 +1,29 @@
 //! The two servers, as processes that are killed and started again.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 
 use countersign_sim::SimHandle;
+
+/// Whether `setpriv` of util-linux is here. It lets the kernel end a program when this process is gone, however it went; without it
+/// a server outlives a harness that is killed.
+static DIES_WITH_US: LazyLock<bool> = LazyLock::new(|| {
+    let mut probe = Command::new("setpriv");
+    probe.args(["--pdeathsig", "KILL", "true"]).stderr(Stdio::null());
+    probe.status().is_ok_and(|status| status.success())
+});
+
+/// The program, to be started from a thread that lives as long as this process.
+fn dying_with_us(program: OsString) -> Command {
+    if !*DIES_WITH_US {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]).arg(program);
+    command
+}
 
 /// One server: its folder, its port, and the process while it lives.
 pub(crate) struct Server {
@@ -49,7 +69,7 @@ impl Server {
         // Another program than the one of this build, where it is named.
         let program =
             std::env::var_os("COUNTERSIGN_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_countersign").into());
-        let child = Command::new(program)
+        let child = dying_with_us(program)
             .args(["serve", "--config"])
             .arg(&file)
             .env("DATABASE_URL", &self.database)
