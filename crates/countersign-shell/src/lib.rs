@@ -28,7 +28,7 @@ pub use eval::{Answer, Answers, Environment, Files, Rest, Setup, evaluate, evalu
 pub use grammar::{Disagreement, GrammarReport, check_grammar};
 pub use limits::Limits;
 pub use output::{Call, Command, CommandKind, Diagnostic, End, Evaluation, Literal, Note, Redirect, Word};
-pub use scan::{RawCommand, RawHereDoc, RawRedirect, RawWord, scan, scan_script};
+pub use scan::{RawCommand, RawHereDoc, RawRedirect, RawWord, Scanned, scan, scan_bounded, scan_script};
 pub use syntax::{Issue, IssueKind, Pos, RedirectOp, Script};
 pub use value::{Piece, PieceKind, Shape, Span, Unknown, Value, Why};
 pub use world::{Var, VarValue, WrittenFile};

@@ -4,6 +4,7 @@
 mod resolve;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::syntax::ast::{
@@ -93,17 +94,32 @@ impl RawCommand {
     }
 }
 
+/// What a scan found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scanned {
+    /// All commands, in file order; those of texts given to `bash -c` or `eval` stand behind them.
+    pub commands: Vec<RawCommand>,
+    /// False where a bound was hit: there may be more commands, and words may stand for more than is said.
+    pub whole: bool,
+}
+
 /// All commands of a text, in file order. `path` serves `$0` and `$(dirname "$0")`.
 pub fn scan(path: &str, text: &str, limits: &crate::Limits) -> Vec<RawCommand> {
+    scan_bounded(path, text, limits).commands
+}
+
+/// The same, with whether that is all.
+pub fn scan_bounded(path: &str, text: &str, limits: &crate::Limits) -> Scanned {
     scan_script(&Script::parse(path, text, limits))
 }
 
-/// All commands of a parsed script, in file order; those of texts given to `bash -c` or `eval` stand behind them.
-pub fn scan_script(script: &Script) -> Vec<RawCommand> {
+/// All commands of a parsed script.
+pub fn scan_script(script: &Script) -> Scanned {
     let mut out = Vec::new();
     let mut texts = 0;
     let mut given = Vec::new();
-    run(script, None, 0, &mut out, &mut texts, &mut given);
+    let mut whole = !script.incomplete();
+    whole &= run(script, None, 0, &mut out, &mut texts, &mut given);
     // One after the other, not one inside the other: the nesting of each is bounded by itself.
     while let Some(text) = given.pop() {
         if out.len() >= MAX_COMMANDS || texts > MAX_WORK {
@@ -114,7 +130,7 @@ pub fn scan_script(script: &Script) -> Vec<RawCommand> {
             ..crate::Limits::default()
         };
         let inner = Script::parse_with(&script.path, &text.text, &limits, text.at, Vec::new());
-        run(
+        whole &= run(
             &inner,
             text.function.clone(),
             text.level,
@@ -123,7 +139,10 @@ pub fn scan_script(script: &Script) -> Vec<RawCommand> {
             &mut given,
         );
     }
-    out
+    Scanned {
+        whole: whole && out.len() < MAX_COMMANDS && texts <= MAX_WORK,
+        commands: out,
+    }
 }
 
 /// A text given to a shell.
@@ -141,10 +160,11 @@ fn run(
     out: &mut Vec<RawCommand>,
     texts: &mut usize,
     given: &mut Vec<Given>,
-) {
+) -> bool {
     let mut scanner = Scanner {
         script,
         assigned: BTreeMap::new(),
+        stands_for: BTreeMap::new(),
         out: std::mem::take(out),
         function,
         redirects: Vec::new(),
@@ -153,12 +173,14 @@ fn run(
         level,
         given: std::mem::take(given),
         texts: *texts,
+        whole: true,
     };
     scanner.collect_block(&script.body);
     scanner.block(&script.body);
     *out = scanner.out;
     *given = scanner.given;
     *texts = scanner.texts;
+    scanner.whole
 }
 
 /// Texts inside texts that are looked into.
@@ -193,6 +215,8 @@ enum Assigned<'s> {
 struct Scanner<'s> {
     script: &'s Script,
     assigned: BTreeMap<&'s str, Vec<Assigned<'s>>>,
+    /// What the assignments to a name can stand for, by name and depth: most names are asked for many times.
+    stands_for: BTreeMap<(Arc<str>, usize), Rc<resolve::Standing>>,
     out: Vec<RawCommand>,
     function: Option<Arc<str>>,
     redirects: Vec<&'s Redir>,
@@ -201,6 +225,7 @@ struct Scanner<'s> {
     level: usize,
     given: Vec<Given>,
     texts: usize,
+    whole: bool,
 }
 
 impl<'s> Scanner<'s> {
@@ -364,6 +389,7 @@ impl<'s> Scanner<'s> {
     /// Commands inside the expansions of a word.
     fn inside(&mut self, word: &'s Word) {
         if self.nested > MAX_NESTED {
+            self.whole = false;
             return;
         }
         for part in &word.parts {
@@ -472,9 +498,11 @@ impl<'s> Scanner<'s> {
         };
         let inner = inner_text(&command);
         self.out.push(command);
-        if let Some((text, at)) = inner
-            && self.level < MAX_LEVEL
-        {
+        if let Some((text, at)) = inner {
+            if self.level >= MAX_LEVEL {
+                self.whole = false;
+                return;
+            }
             self.given.push(Given {
                 text,
                 at,

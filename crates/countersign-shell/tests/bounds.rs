@@ -4,7 +4,7 @@ mod common;
 
 #[cfg(feature = "grammar")]
 use countersign_shell::check_grammar;
-use countersign_shell::{IssueKind, Limits, Note, Script, fuzz_entry, scan};
+use countersign_shell::{IssueKind, Limits, Note, Script, fuzz_entry, scan, scan_bounded};
 use proptest::prelude::*;
 
 /// As small as the stack of a worker thread may be.
@@ -200,6 +200,26 @@ fn scan_sees_what_is_not_reached() {
         commands.iter().find(|c| c.name() == Some("rm")).expect("rm").argv[1].texts,
         ["/d/1", "/d/2"]
     );
+}
+
+#[test]
+fn a_scan_says_whether_it_saw_everything() {
+    let whole = |text: &str| scan_bounded("x.sh", text, &Limits::default()).whole;
+    assert!(whole("eval 'eval \"eval ls\"'"));
+    assert!(!whole(r#"eval "eval 'eval \"eval ls\"'""#));
+    assert!(whole(&"ls\n".repeat(19_000)));
+    assert!(!whole(&"ls\n".repeat(20_001)));
+    assert!(!whole(&"# nothing\n".repeat(40_000)), "beyond the size of a file");
+    // Each name stands for two texts of the one before: what a name stands for is worked out once.
+    let mut text = String::from("A0=x; A0=y\n");
+    for at in 1..6 {
+        text.push_str(&format!("A{at}=\"$A{}\"; A{at}=\"$A{}z\"\n", at - 1, at - 1));
+    }
+    text.push_str(&"echo \"$A5\" \"$A4\" \"$A3\"\n".repeat(2_000));
+    let scanned = scan_bounded("x.sh", &text, &Limits::default());
+    assert!(scanned.whole);
+    let last = scanned.commands.last().expect("there");
+    assert_eq!(last.argv[2].texts[0], "x", "{:?}", last.argv);
 }
 
 proptest! {

@@ -170,6 +170,21 @@ impl Judge<'_, '_> {
             }
             return Ok(());
         }
+        if !script.whole {
+            let what = text![code(&script.path), " is too large, or too deeply nested, to be read as a whole"];
+            if script.changed || script.called_anew {
+                self.sorted.question(
+                    Finding::new(
+                        "not-read-whole",
+                        what,
+                        text!["Make it plainer, or confirm that it patches nothing: ", code(confirm(EnginePatch::SLUG)), "."],
+                    )
+                    .at(place(&Source::new(script.path.as_str(), 1))),
+                );
+            } else {
+                self.sorted.note(what.with(", as before this pull request"));
+            }
+        }
         let added = |act: &&Act| script.adds(act.line, act.last_line);
         let fresh: Vec<&Act> = acts(Kind::Engine).filter(added).collect();
         let old: Vec<&Act> = acts(Kind::Engine).filter(|act| !added(act)).collect();

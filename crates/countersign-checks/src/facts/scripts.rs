@@ -8,7 +8,7 @@ use countersign_core::evidence::{ChangeStatus, ChangedFile};
 use countersign_core::{Cause, Evidence, Observed};
 use countersign_matrix::line_diff;
 use countersign_policy::{Policy, ScriptRules};
-use countersign_shell::{Limits, RawCommand, RawWord, scan};
+use countersign_shell::{Limits, RawCommand, RawWord, scan_bounded};
 
 use super::acts::{self, Act, Reader};
 use super::launches::{Group, Launches};
@@ -28,6 +28,8 @@ pub struct Script {
     pub called_anew: bool,
     /// Whether what it does is not published: nothing runs it, or it measures something else.
     pub aside: bool,
+    /// False where reading it ended at a bound: it may do more than is known.
+    pub whole: bool,
     /// Lines that the pull request adds; `None` = all.
     added: Option<BTreeSet<u32>>,
     commands: Vec<RawCommand>,
@@ -215,16 +217,20 @@ fn read(
     let added = before.as_ref().and_then(|before| added_lines(before, text));
     let mut changed = wanted.changed;
     let mut old = Vec::new();
+    let mut whole = true;
     let (commands, acts) = if reader.is_python(&wanted.path) {
         (Vec::new(), reader.python(text, 1, text.lines().count()))
     } else {
-        let commands = scan(&wanted.path, text, &Limits::default());
+        let scanned = scan_bounded(&wanted.path, text, &Limits::default());
         if let Some(before) = before.filter(|_| changed) {
-            old = scan(&wanted.before, &before, &Limits::default());
-            changed = !same_commands(&old, &commands);
+            let before = scan_bounded(&wanted.before, &before, &Limits::default());
+            // What was not read may differ.
+            changed = !(before.whole && scanned.whole && same_commands(&before.commands, &scanned.commands));
+            old = before.commands;
         }
-        let acts = reader.shell(&commands);
-        (commands, acts)
+        whole = scanned.whole;
+        let acts = reader.shell(&scanned.commands);
+        (scanned.commands, acts)
     };
     let script = Script {
         path: wanted.path.clone(),
@@ -234,6 +240,7 @@ fn read(
         added,
         commands,
         acts,
+        whole,
     };
     Ok((script, old))
 }
@@ -516,7 +523,7 @@ mod tests {
 
     #[test]
     fn comments_are_no_change_of_what_a_script_does() {
-        let commands = |text: &str| scan("s.sh", text, &Limits::default());
+        let commands = |text: &str| scan_bounded("s.sh", text, &Limits::default()).commands;
         let same = |a: &str, b: &str| same_commands(&commands(a), &commands(b));
         assert!(same("# one\nrun --a 1\n", "# two\n\nrun \\\n  --a 1 # three\n"));
         assert!(!same("run --a 1\n", "run --a 2\n"));

@@ -1,5 +1,8 @@
 //! What words of a file can stand for when the file's own assignments are put in.
 
+use std::rc::Rc;
+use std::sync::Arc;
+
 use super::{Assigned, MAX_DEPTH, MAX_TEXT, MAX_TEXTS, MAX_WORK, RawWord, Scanner, cut};
 use crate::eval::paths;
 use crate::syntax::ast::{Arg, Block, Param, ParamName, ParamOp, Part, PartKind, Stmt, StmtKind, Word};
@@ -152,33 +155,15 @@ impl<'s> Scanner<'s> {
         if !plain {
             return (vec![shown(param)], false);
         }
-        let mut sources: Vec<&Word> = Vec::new();
-        let mut arrays = Vec::new();
-        for assigned in self.assigned.get(&**name).into_iter().flatten() {
-            match assigned {
-                Assigned::Word(word) => sources.push(word),
-                Assigned::Array(words) => arrays.push(words.clone()),
-            }
-        }
-        let mut texts: Vec<String> = Vec::new();
-        let mut known = true;
-        let default = match &param.op {
-            ParamOp::Default(_, word) | ParamOp::Assign(_, word) => Some(word),
-            _ => None,
-        };
-        for word in sources.into_iter().chain(default) {
+        let standing = self.standing(name, depth);
+        let mut texts = standing.words.clone();
+        let mut known = standing.known;
+        if let ParamOp::Default(_, word) | ParamOp::Assign(_, word) = &param.op {
             let (more, sure) = self.resolve(word, depth + 1);
             known &= sure;
             texts.extend(more);
         }
-        for words in arrays {
-            let row: Vec<String> = words
-                .iter()
-                .take(256)
-                .map(|w| self.resolve(w, depth + 1).0.swap_remove(0))
-                .collect();
-            texts.push(row.join(" "));
-        }
+        texts.extend(standing.arrays.iter().cloned());
         if texts.is_empty() {
             return (vec![shown(param)], false);
         }
@@ -187,6 +172,51 @@ impl<'s> Scanner<'s> {
         known &= texts.len() <= MAX_TEXTS;
         texts.truncate(MAX_TEXTS);
         (texts, known)
+    }
+}
+
+/// What the assignments to a name can stand for.
+pub(super) struct Standing {
+    words: Vec<String>,
+    arrays: Vec<String>,
+    known: bool,
+}
+
+impl Scanner<'_> {
+    fn standing(&mut self, name: &Arc<str>, depth: usize) -> Rc<Standing> {
+        let key = (name.clone(), depth);
+        if let Some(known) = self.stands_for.get(&key) {
+            return known.clone();
+        }
+        let mut sources: Vec<&Word> = Vec::new();
+        let mut lists = Vec::new();
+        for assigned in self.assigned.get(&**name).into_iter().flatten() {
+            match assigned {
+                Assigned::Word(word) => sources.push(word),
+                Assigned::Array(words) => lists.push(words.clone()),
+            }
+        }
+        let mut out = Standing {
+            words: Vec::new(),
+            arrays: Vec::new(),
+            known: true,
+        };
+        for word in sources {
+            let (more, sure) = self.resolve(word, depth + 1);
+            out.known &= sure;
+            out.words.extend(more);
+        }
+        for words in lists {
+            let row: Vec<String> = words
+                .iter()
+                .take(256)
+                .map(|w| self.resolve(w, depth + 1).0.swap_remove(0))
+                .collect();
+            out.arrays.push(row.join(" "));
+        }
+        let out = Rc::new(out);
+        self.stands_for.insert(key, out.clone());
+        out
     }
 }
 
