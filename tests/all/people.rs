@@ -138,3 +138,52 @@ async fn who_meant_to_sign_and_did_not_is_told_why() {
     assert!(way.sim.own_comments(PULL).expect("there").is_empty());
     way.stop().await;
 }
+
+/// A second pull request with the same head, into a branch whose owners and bars are mallory's.
+fn with_a_twin() -> World {
+    let mut world = quiet_world();
+    let bench = world.repositories.get_mut("octo/bench").expect("there");
+    bench.collaborators = serde_json::from_value(json!({ "olive": "write", "mallory": "write" })).expect("roles");
+    let own = json!({ "id": "own", "parent": "root", "date": "2026-11-01T09:00:00Z", "files": {
+        "CODEOWNERS": "* @mallory\n", "bars.yaml": "default: { gsm8k: 0.0 }\nmodels: {}\n" } });
+    bench.commits.insert(1, serde_json::from_value(own).expect("a commit"));
+    bench.branches.insert("mine".into(), "own".into());
+    bench.pulls[0].author = Some("mallory".into());
+    let mut twin = bench.pulls[0].clone();
+    twin.number = 8;
+    twin.base = serde_json::from_value(json!("mine")).ok();
+    bench.pulls.push(twin);
+    world
+}
+
+async fn signed_by_mallory(way: &InProcess) -> (String, String, String) {
+    way.settle().await;
+    for text in ["/use 9001", GOOD] {
+        way.sim.post_comment("octo/bench#8", "mallory", text).expect("posted");
+    }
+    way.settle().await;
+    status(way)
+}
+
+/// GitHub shows a status on the commit, whatever pull request it was written for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verdict_against_another_branch_says_nothing_about_this_one() {
+    let way = InProcess::start(&with_a_twin()).await;
+    let (state, text, _) = signed_by_mallory(&way).await;
+    assert_eq!(
+        (state.as_str(), text.as_str()),
+        ("pending", "Waiting for a CODEOWNER's sign-off")
+    );
+    assert!(way.sim.own_comments("octo/bench#8").expect("there").is_empty());
+    way.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_branch_that_the_policy_names_is_judged() {
+    let named = |policy: &str| policy.replacen("signoff:\n", "scope: { target_branches: [mine] }\nsignoff:\n", 1);
+    let way = InProcess::start_with(&with_a_twin(), &named).await;
+    let (state, text, _) = signed_by_mallory(&way).await;
+    assert_eq!(state, "success", "{text}");
+    assert_eq!(way.sim.own_comments("octo/bench#8").expect("there").len(), 1);
+    way.stop().await;
+}

@@ -48,6 +48,8 @@ pub struct PullInfo {
     pub head_repository: Option<RepoName>,
     /// Target branch.
     pub base_ref: String,
+    /// The default branch of the repository, where GitHub named it.
+    pub default_branch: Option<String>,
     /// Commit of the target branch that GitHub recorded; not its tip.
     pub base_sha: CommitSha,
     /// Whether it is a draft.

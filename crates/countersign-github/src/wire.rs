@@ -56,6 +56,8 @@ pub(crate) struct AccessToken {
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Repository {
     pub(crate) full_name: RepoName,
+    #[serde(default)]
+    pub(crate) default_branch: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

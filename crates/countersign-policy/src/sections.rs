@@ -15,6 +15,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scope {
+    /// Target branches whose pull requests are judged; only the repository's default branch where none is named. Name only
+    /// branches that are protected: a status belongs to a commit, so who may choose what a target branch says about owners
+    /// and bars would choose the verdict for every pull request with that commit.
+    pub target_branches: Vec<String>,
     /// Owners (as written in CODEOWNERS, with `@`) whose paths need no sign-off. A pull request whose changed paths have
     /// no other owner is exempt. Empty = every pull request needs one.
     pub exempt_owners: Vec<String>,

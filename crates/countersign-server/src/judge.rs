@@ -103,6 +103,9 @@ impl Look<'_> {
         if !self.pull.open {
             return Ok((Changes::default(), Next::Done));
         }
+        if !self.is_target() {
+            return Ok((Changes::default(), Next::Done));
+        }
         let thread: BoxFuture<'_, Result<Vec<countersign_github::ThreadItem>, countersign_github::GitHubError>> =
             Box::pin(self.client.thread(self.number));
         let thread = thread.await?;
@@ -217,6 +220,16 @@ impl Look<'_> {
             | Gathered::SignoffChanged
             | Gathered::SignoffGone => again(Duration::from_millis(200)),
         }
+    }
+
+    /// Whether the target is a branch whose pull requests are judged. Of any other nothing is shown, not even a status: it would
+    /// stand on the commit, for every pull request that has the same head, whoever writes the target's owners and bars.
+    fn is_target(&self) -> bool {
+        let named = &self.policy.policy.scope.target_branches;
+        if named.is_empty() {
+            return self.pull.default_branch.as_ref() == Some(&self.pull.base_ref);
+        }
+        named.contains(&self.pull.base_ref)
     }
 
     /// Whether evidence is of the head, the target and the text that this look has read; each may have changed before it was gathered.

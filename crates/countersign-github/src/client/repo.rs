@@ -72,6 +72,7 @@ fn info(pull: wire::Pull) -> PullInfo {
         head_ref: pull.head.name,
         head_repository: pull.head.repo.map(|repository| repository.full_name),
         base_ref: pull.base.name,
+        default_branch: pull.base.repo.and_then(|repository| repository.default_branch),
         base_sha: pull.base.sha,
         draft: pull.draft,
         author: pull.user.as_ref().and_then(wire::Account::login),
