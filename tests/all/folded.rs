@@ -63,7 +63,7 @@ async fn a_verdict_whose_posting_was_not_heard_of_is_folded() {
     let before_posting = calls
         .iter()
         .take_while(|call| call.method != "POST" || !is_comments(&call.path))
-        .filter(|call| call.method == "GET" && is_comments(&call.path.split('?').next().unwrap_or_default().to_owned()))
+        .filter(|call| call.method == "GET" && is_comments(call.path.split('?').next().unwrap_or_default()))
         .count();
     assert!(before_posting > 0, "{calls:?}");
     way.stop().await;
