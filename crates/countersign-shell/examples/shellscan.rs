@@ -63,7 +63,7 @@ fn main() {
         if took > slowest.0 {
             slowest = (took, path.to_string());
         }
-        commands += scan_script(&script).len();
+        commands += scan_script(&script).commands.len();
         for issue in script.issues() {
             println!(
                 "{path}:{}:{}: {:?} {}",
