@@ -30,7 +30,7 @@ pub(crate) fn step(value: serde_json::Value) -> Box<Step> {
 }
 
 /// A pull request with a PASS, and the id of its sign-off.
-async fn passed() -> (InProcess, u64) {
+pub(crate) async fn passed() -> (InProcess, u64) {
     let way = InProcess::start(&quiet_world()).await;
     way.settle().await;
     way.sim.post_comment(PULL, "olive", "/use 9001").expect("posted");

@@ -2,7 +2,7 @@
 
 use countersign_sim::world::faults::FaultSpec;
 
-use crate::faults::{calm, empty, status};
+use crate::faults::{calm, empty, passed, status};
 use crate::harness::{GOOD, InProcess, PULL, quiet_world};
 
 const POST: &str = "POST /repos/*/*/issues/*/comments";
@@ -20,6 +20,16 @@ fn shown(way: &InProcess) -> Vec<(&'static str, bool)> {
             (headline.unwrap_or("other"), comment.minimized.is_some())
         })
         .collect()
+}
+
+/// A pull request with a verdict that names no run: REJECTED.
+async fn rejected() -> InProcess {
+    let way = InProcess::start(&quiet_world()).await;
+    way.settle().await;
+    way.sim.post_comment(PULL, "olive", GOOD).expect("posted");
+    calm(&way).await;
+    assert_eq!(shown(&way), [("REJECTED", false)]);
+    way
 }
 
 fn refused(on: &str) -> FaultSpec {
@@ -106,11 +116,7 @@ async fn a_verdict_whose_posting_was_not_heard_of_is_folded() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_verdict_is_folded_whatever_somebody_made_of_its_text() {
-    let way = InProcess::start(&quiet_world()).await;
-    way.settle().await;
-    way.sim.post_comment(PULL, "olive", GOOD).expect("posted");
-    calm(&way).await;
-    assert_eq!(shown(&way), [("REJECTED", false)]);
+    let way = rejected().await;
     let first = way.sim.own_comments(PULL).expect("there")[0].id;
     // Nobody hears of the edit, so that our text is not shown again first.
     way.sim
@@ -132,10 +138,7 @@ async fn an_older_verdict_is_folded_whatever_somebody_made_of_its_text() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_verdict_that_somebody_deletes_stays_away() {
-    let way = InProcess::start(&quiet_world()).await;
-    way.settle().await;
-    way.sim.post_comment(PULL, "olive", GOOD).expect("posted");
-    calm(&way).await;
+    let way = rejected().await;
     way.sim.post_comment(PULL, "olive", "/use 9001").expect("posted");
     empty(&way).await;
     assert_eq!(shown(&way), [("REJECTED", true), ("PASS", false)]);
@@ -151,11 +154,7 @@ async fn an_older_verdict_that_somebody_deletes_stays_away() {
 /// A second sign-off takes the place of the first; when it is deleted, the first one's verdict is to be seen again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signoff_that_counts_again_has_an_open_verdict_again() {
-    let way = InProcess::start(&quiet_world()).await;
-    way.settle().await;
-    way.sim.post_comment(PULL, "olive", "/use 9001").expect("posted");
-    way.sim.post_comment(PULL, "olive", GOOD).expect("posted");
-    empty(&way).await;
+    let (way, _) = passed().await;
     assert_eq!(shown(&way), [("PASS", false)]);
     way.sim.advance(chrono::TimeDelta::minutes(1));
     let second = way.sim.post_comment(PULL, "olive", GOOD).expect("posted");

@@ -143,7 +143,7 @@ impl Look<'_> {
         let known = store.publications(self.repository.as_str(), number).await?;
         let shown = newest_comment(&known, verdict.signoff);
         // A sign-off that counts again after another took its place: its own verdict was folded meanwhile.
-        let folded = is_folded(&known, verdict.signoff, shown);
+        let folded = wishes::is_folded(&known, &wishes::comment_target(&verdict.signoff, shown));
         let unchanged = !folded && shown_before.as_ref().is_some_and(|old| same_to_a_reader(old, &verdict));
         let mut changes = Changes::default();
         let mut evaluation = id;
@@ -258,13 +258,6 @@ fn newest_comment(known: &[Publication], signoff: SignoffKey) -> u32 {
         .map(|(_, count)| count)
         .max()
         .unwrap_or(0)
-}
-
-fn is_folded(known: &[Publication], signoff: SignoffKey, count: u32) -> bool {
-    let target = wishes::comment_target(&signoff, count);
-    known
-        .iter()
-        .any(|row| wishes::is_folding(&row.kind) && row.target == target)
 }
 
 /// Whether two verdicts on one head read the same; digests of evidence and the time differ with every look.

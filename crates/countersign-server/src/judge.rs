@@ -3,7 +3,6 @@
 //! The same look answers every event. What it finds depends on GitHub and the store alone, so it may be repeated at any
 //! time and by any replica; only the holder of the lease can keep its result.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -100,10 +99,7 @@ impl Look<'_> {
         let seen = store
             .head_seen(self.repository.as_str(), pull_request, head.as_str(), self.now)
             .await?;
-        if !self.pull.open {
-            return Ok((Changes::default(), Next::Done));
-        }
-        if !self.is_target() {
+        if !self.pull.open || !self.is_target() {
             return Ok((Changes::default(), Next::Done));
         }
         let thread: BoxFuture<'_, Result<Vec<countersign_github::ThreadItem>, countersign_github::GitHubError>> =
@@ -347,21 +343,17 @@ impl Look<'_> {
         }
         let number = i64::try_from(self.number.0).unwrap_or(i64::MAX);
         let rows = self.engine.store.publications(self.repository.as_str(), number).await?;
-        let folded: BTreeSet<String> = rows
-            .iter()
-            .filter(|row| wishes::is_folding(&row.kind))
-            .map(|row| row.target.clone())
-            .collect();
-        for row in rows {
+        for row in &rows {
             // A folded one is no verdict any more: deleted, it stays away, since a new one would not be folded.
-            let shown =
-                row.state == PublicationState::Done && wishes::is_comment(&row.kind) && !folded.contains(&row.target);
+            let shown = row.state == PublicationState::Done
+                && wishes::is_comment(&row.kind)
+                && !wishes::is_folded(&rows, &row.target);
             let mentioned = |wish: &DesiredPublication| wish.target == row.target;
             if shown && !changes.publications.iter().any(mentioned) {
                 changes.publications.push(DesiredPublication {
-                    kind: row.kind,
-                    target: row.target,
-                    desired: row.desired,
+                    kind: row.kind.clone(),
+                    target: row.target.clone(),
+                    desired: row.desired.clone(),
                     evaluation: row.evaluation,
                     reassert: true,
                 });

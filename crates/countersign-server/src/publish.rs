@@ -91,7 +91,8 @@ impl Engine {
         match wish {
             Wish::Comment(wish) => {
                 // Other comments of ours must not be taken for this one: a changed decision has a comment of its own.
-                let others = self.comment_ids(lock, &row.target).await?;
+                let rows = self.store.publications(lock.repository(), lock.pull_request()).await?;
+                let others = other_comments(&rows, &row.target);
                 let published = ensure_comment(
                     client,
                     &DesiredComment {
@@ -205,7 +206,7 @@ impl Engine {
         let Wish::Comment(wish) = wish else {
             return Ok(());
         };
-        let others = self.comment_ids(lock, target).await?;
+        let others = other_comments(&rows, target);
         let own = own_verdict_comments(client, number, &wish.marker).await?;
         let posted = own.into_iter().find(|comment| {
             comment.signoff == wish.signoff && comment.head == wish.head && !others.contains(&comment.id)
@@ -251,16 +252,14 @@ impl Engine {
         }
         Ok(())
     }
+}
 
-    /// Ids of the comments that we wrote for anything but one target.
-    async fn comment_ids(&self, lock: &PrLock, except: &str) -> Result<Vec<u64>, JudgeError> {
-        let rows = self.store.publications(lock.repository(), lock.pull_request()).await?;
-        Ok(rows
-            .iter()
-            .filter(|row| wishes::is_answer(&row.kind) || wishes::is_comment(&row.kind) && row.target != except)
-            .filter_map(|row| row.remote_id.as_deref()?.parse().ok())
-            .collect())
-    }
+/// Ids of the comments that we wrote for anything but one target.
+fn other_comments(rows: &[Publication], except: &str) -> Vec<u64> {
+    rows.iter()
+        .filter(|row| wishes::is_answer(&row.kind) || wishes::is_comment(&row.kind) && row.target != except)
+        .filter_map(|row| row.remote_id.as_deref()?.parse().ok())
+        .collect()
 }
 
 /// The wait after a failed publication.

@@ -3,7 +3,7 @@
 use countersign_core::render::{State, StatusLine};
 use countersign_core::{CommitSha, SignoffKey};
 use countersign_github::publish::{Annotation, CheckConclusion};
-use countersign_store::DesiredPublication;
+use countersign_store::{DesiredPublication, Publication};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -211,10 +211,10 @@ pub fn is_comment(kind: &str) -> bool {
     kind == COMMENT
 }
 
-/// Whether a row of the outbox folds an older verdict, whose row has the same target.
+/// Whether the comment of a target is folded, or is to be: the row that folds it has the same target.
 #[must_use]
-pub fn is_folding(kind: &str) -> bool {
-    kind == MINIMISE
+pub fn is_folded(rows: &[Publication], target: &str) -> bool {
+    rows.iter().any(|row| row.kind == MINIMISE && row.target == target)
 }
 
 /// Whether somebody else can change it after we showed it, so that it has to be shown again.
