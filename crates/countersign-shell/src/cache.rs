@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::limits::Limits;
 use crate::pattern::bounded;
 use crate::syntax::Script;
+use crate::uses::{Telling, Uses};
 
 /// Scripts by path and text. Shared between threads; bounded.
 #[derive(Debug, Default)]
@@ -14,7 +15,11 @@ pub struct ScriptCache {
     limits: Limits,
     scripts: Mutex<BTreeMap<Arc<str>, Vec<(Arc<str>, Arc<Script>)>>>,
     regexes: Mutex<BTreeMap<String, Option<regex::Regex>>>,
+    tellings: Mutex<Vec<(Vec<Arc<Script>>, Arc<Telling>)>>,
 }
+
+/// Sets of scripts kept, of which it is known what keeps worlds apart.
+const MAX_TELLINGS: usize = 64;
 
 /// Scripts of one path kept (base and head of a change, and a few more).
 const VERSIONS: usize = 4;
@@ -56,6 +61,24 @@ impl ScriptCache {
         }
         versions.push((text.clone(), script.clone()));
         script
+    }
+
+    /// What keeps worlds apart in scripts that are read together.
+    pub(crate) fn telling(&self, scripts: &[Arc<Script>]) -> Arc<Telling> {
+        let same = |known: &[Arc<Script>]| {
+            known.len() == scripts.len() && known.iter().zip(scripts).all(|(a, b)| Arc::ptr_eq(a, b))
+        };
+        let mut tellings = self.tellings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = tellings.iter().find(|(known, _)| same(known)) {
+            return known.clone();
+        }
+        let uses: Vec<&Uses> = scripts.iter().map(|s| s.uses.get_or_init(|| Uses::of(s))).collect();
+        let telling = Arc::new(Telling::of(&uses));
+        if tellings.len() >= MAX_TELLINGS {
+            tellings.remove(0);
+        }
+        tellings.push((scripts.to_vec(), telling.clone()));
+        telling
     }
 
     /// A compiled expression; None when it is not one or is too large.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::output::{Literal, Word};
 use crate::value::{PieceKind, Shape, Span, Unknown, Value, Why};
-use crate::world::{Source, Var, VarValue, World, WrittenFile, id_of, joined_status};
+use crate::world::{Source, Var, VarValue, World, WrittenFile, id_of, joined_status, same_var};
 
 /// Nesting of choices inside choices that is kept.
 const MAX_CHOICE_DEPTH: usize = 4;
@@ -17,7 +17,7 @@ impl World {
     /// Take in a world of the same state: what both share stays. Variables that only decide become choices.
     pub(crate) fn absorb(&mut self, other: &World, at: Span, stable: bool) {
         let because = self.parting(other);
-        for name in self.vars.differing(&other.vars, |a, b| Arc::ptr_eq(a, b) || a == b) {
+        for name in self.vars.differing(&other.vars, same_var) {
             let mut joined = join_vars(&name, self.vars.get(&name), other.vars.get(&name), Why::Joined, at);
             tell(&mut joined, &because, stable);
             self.vars.insert(name, Arc::new(joined));
@@ -60,9 +60,7 @@ impl World {
 
     /// How many things differ: worlds that differ least are joined first.
     pub(crate) fn distance(&self, other: &World) -> usize {
-        self.vars
-            .differing(&other.vars, |a, b| Arc::ptr_eq(a, b) || a == b)
-            .len()
+        self.vars.differing(&other.vars, same_var).len()
             + 4 * self
                 .files
                 .differing(&other.files, |a, b| Arc::ptr_eq(a, b) || a.content.same(&b.content))
@@ -73,7 +71,7 @@ impl World {
 
     /// Put two worlds into one: what differs becomes a choice with the given reason.
     pub(crate) fn join(&mut self, other: &World, why: Why, at: Span) {
-        let names = self.vars.differing(&other.vars, |a, b| Arc::ptr_eq(a, b) || a == b);
+        let names = self.vars.differing(&other.vars, same_var);
         let because = self.parting(other);
         for name in names {
             let mut joined = join_vars(&name, self.vars.get(&name), other.vars.get(&name), why, at);

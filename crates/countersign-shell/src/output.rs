@@ -85,7 +85,7 @@ pub struct Call {
 #[derive(Debug, Clone)]
 pub struct Command {
     /// Name and arguments, fully expanded as far as known.
-    pub argv: Vec<Word>,
+    pub argv: Arc<Vec<Word>>,
     /// Assignments written in front of it, in order.
     pub assignments: Vec<(Arc<str>, Word)>,
     /// Redirections in the order written, those of enclosing commands excluded.

@@ -1,12 +1,18 @@
 //! A small persistent ordered map: cheap to copy, so that each recorded command can keep the variables of its
 //! moment and each branch its own state. Entries sit in shared chunks; a write copies one chunk.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 const CHUNK: usize = 24;
 
 type Entry<V> = (Arc<str>, V);
 type Chunk<V> = Arc<Vec<Entry<V>>>;
+
+/// Maps that come from one another share their keys: most comparisons end at the pointer.
+fn same_key(a: &Arc<str>, b: &Arc<str>) -> bool {
+    Arc::ptr_eq(a, b) || a == b
+}
 
 /// Map from names to cheaply copied values, in name order.
 #[derive(Debug, Clone)]
@@ -100,20 +106,37 @@ impl<V: Clone> PMap<V> {
                 .zip(other.chunks.iter())
                 .all(|(a, b)| a.len() == b.len())
         {
-            return self
-                .chunks
-                .iter()
-                .zip(other.chunks.iter())
-                .all(|(a, b)| Arc::ptr_eq(a, b) || a.iter().zip(b.iter()).all(|((k, v), (l, w))| k == l && eq(v, w)));
+            return self.chunks.iter().zip(other.chunks.iter()).all(|(a, b)| {
+                Arc::ptr_eq(a, b)
+                    || a.iter()
+                        .zip(b.iter())
+                        .all(|((k, v), (l, w))| same_key(k, l) && eq(v, w))
+            });
         }
-        self.iter().zip(other.iter()).all(|((k, v), (l, w))| k == l && eq(v, w))
+        self.iter()
+            .zip(other.iter())
+            .all(|((k, v), (l, w))| same_key(k, l) && eq(v, w))
     }
 
     /// Names whose values differ or that only one side has; shared chunks are not looked into.
     pub(crate) fn differing(&self, other: &Self, eq: impl Fn(&V, &V) -> bool) -> Vec<Arc<str>> {
         let mut out = Vec::new();
+        self.find_differing(other, eq, |name, _, _| {
+            out.push(name.clone());
+            false
+        });
+        out
+    }
+
+    /// The first name, in order, whose values differ or that only one side has, and of which `found` says that it is the one.
+    pub(crate) fn find_differing(
+        &self,
+        other: &Self,
+        eq: impl Fn(&V, &V) -> bool,
+        mut found: impl FnMut(&Arc<str>, Option<&V>, Option<&V>) -> bool,
+    ) -> Option<Arc<str>> {
         if Arc::ptr_eq(&self.chunks, &other.chunks) {
-            return out;
+            return None;
         }
         let (mut ours, mut theirs) = (Cursor::default(), Cursor::default());
         loop {
@@ -123,33 +146,29 @@ impl<V: Clone> PMap<V> {
                 ours.chunk += 1;
                 theirs.chunk += 1;
             }
-            match (ours.entry(&self.chunks), theirs.entry(&other.chunks)) {
-                (Some((k, v)), Some((l, w))) => match k.cmp(l) {
-                    std::cmp::Ordering::Equal => {
-                        if !eq(v, w) {
-                            out.push(k.clone());
-                        }
-                        ours.advance(&self.chunks);
-                        theirs.advance(&other.chunks);
-                    }
-                    std::cmp::Ordering::Less => {
-                        out.push(k.clone());
-                        ours.advance(&self.chunks);
-                    }
-                    std::cmp::Ordering::Greater => {
-                        out.push(l.clone());
-                        theirs.advance(&other.chunks);
-                    }
-                },
-                (Some((k, _)), None) => {
-                    out.push(k.clone());
-                    ours.advance(&self.chunks);
-                }
-                (None, Some((l, _))) => {
-                    out.push(l.clone());
-                    theirs.advance(&other.chunks);
-                }
-                (None, None) => return out,
+            let (a, b) = (ours.entry(&self.chunks), theirs.entry(&other.chunks));
+            let order = match (a, b) {
+                (Some((k, _)), Some((l, _))) if Arc::ptr_eq(k, l) => Ordering::Equal,
+                (Some((k, _)), Some((l, _))) => k.cmp(l),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return None,
+            };
+            // What is behind the other side's place, that side does not have.
+            let a = a.filter(|_| order != Ordering::Greater);
+            let b = b.filter(|_| order != Ordering::Less);
+            let same = matches!((a, b), (Some((_, v)), Some((_, w))) if eq(v, w));
+            if !same
+                && let Some((name, _)) = a.or(b)
+                && found(name, a.map(|(_, v)| v), b.map(|(_, w)| w))
+            {
+                return Some(name.clone());
+            }
+            if a.is_some() {
+                ours.advance(&self.chunks);
+            }
+            if b.is_some() {
+                theirs.advance(&other.chunks);
             }
         }
     }

@@ -334,7 +334,7 @@ impl Value {
         }) = self.pieces.last_mut()
             && (many || (last_at.file == at.file && last_at.line == at.line))
         {
-            *last = format!("{last}{text}").into();
+            *last = [&**last, &*text].concat().into();
             return;
         }
         self.pieces.push(Piece {

@@ -267,6 +267,13 @@ pub(crate) struct World {
     pub(crate) foreign: Option<Arc<Unknown>>,
 }
 
+/// What keeps worlds apart, when only that is asked for.
+pub(crate) struct Asked<'a> {
+    pub(crate) telling: &'a Telling,
+    /// The variable that kept worlds apart last: asked first, it saves looking at all others.
+    pub(crate) last: &'a mut Option<Arc<str>>,
+}
+
 /// Decisions kept on one path; older ones beyond it are forgotten (the path then says less, never more).
 const MAX_PATH: usize = 64;
 
@@ -286,7 +293,8 @@ impl World {
     }
 
     /// Whether both worlds would go on alike.
-    pub(crate) fn same_state(&self, other: &World, with_status: bool, telling: Option<&Telling>) -> bool {
+    pub(crate) fn same_state(&self, other: &World, with_status: bool, telling: Option<&mut Asked<'_>>) -> bool {
+        let all = telling.is_none();
         self.flow == other.flow
             && (!with_status || self.status.same(&other.status))
             && self.out == other.out
@@ -298,7 +306,7 @@ impl World {
             && self.same_known_files(other)
             && self.functions.same_by(&other.functions, Arc::ptr_eq)
             && self.input.same(&other.input)
-            && (telling.is_some() || self.last_background == other.last_background)
+            && (!all || self.last_background == other.last_background)
             && self.foreign == other.foreign
             && self.exit_trap == other.exit_trap
             && self.dirs == other.dirs
@@ -310,19 +318,30 @@ impl World {
             })
     }
 
-    fn same_vars(&self, other: &World, telling: Option<&Telling>) -> bool {
-        let same = |a: &Arc<Var>, b: &Arc<Var>| Arc::ptr_eq(a, b) || a == b;
-        if self.vars.same_by(&other.vars, same) {
-            return true;
-        }
-        let Some(telling) = telling else { return false };
+    fn same_vars(&self, other: &World, asked: Option<&mut Asked<'_>>) -> bool {
+        let Some(Asked { telling, last }) = asked else {
+            return self.vars.same_by(&other.vars, same_var);
+        };
         let plain = |var: Option<&Arc<Var>>| {
             var.is_none_or(|v| !v.exported && matches!(v.value, VarValue::Scalar(_) | VarValue::Unset))
         };
-        self.vars
-            .differing(&other.vars, same)
-            .iter()
-            .all(|n| !telling.tells(n) && plain(self.vars.get(n)) && plain(other.vars.get(n)))
+        let parts =
+            |name: &Arc<str>, a: Option<&Arc<Var>>, b: Option<&Arc<Var>>| telling.tells(name) || !plain(a) || !plain(b);
+        if let Some(name) = last.as_ref() {
+            let (a, b) = (self.vars.get(name), other.vars.get(name));
+            let same = match (a, b) {
+                (Some(a), Some(b)) => same_var(a, b),
+                (None, None) => true,
+                _ => false,
+            };
+            if !same && parts(name, a, b) {
+                return false;
+            }
+        }
+        let first = self.vars.find_differing(&other.vars, same_var, parts);
+        let same = first.is_none();
+        **last = first.or(last.take());
+        same
     }
 
     /// Whether the files with any known text are the same. Logs and other outputs, of which nothing is known, do not
@@ -472,23 +491,19 @@ impl World {
     }
 }
 
+/// Whether two variables are the same: most often they are one.
+pub(crate) fn same_var(a: &Arc<Var>, b: &Arc<Var>) -> bool {
+    Arc::ptr_eq(a, b) || a == b
+}
+
 /// See [`World::same_known_files`].
 pub(crate) fn same_known_files(a: &PMap<Arc<WrittenFile>>, b: &PMap<Arc<WrittenFile>>) -> bool {
     let same = |a: &Arc<WrittenFile>, b: &Arc<WrittenFile>| Arc::ptr_eq(a, b) || a.content.same(&b.content);
-    if a.same_by(b, same) {
-        return true;
-    }
-    let nothing_known = |f: Option<&Arc<WrittenFile>>| {
-        f.is_none_or(|f| {
-            f.content
-                .pieces()
-                .iter()
-                .all(|p| matches!(p.kind, PieceKind::Unknown(_)))
-        })
+    let something_known = |f: Option<&Arc<WrittenFile>>| {
+        f.is_some_and(|f| f.content.pieces().iter().any(|p| matches!(p.kind, PieceKind::Text(_))))
     };
-    a.differing(b, same)
-        .iter()
-        .all(|key| nothing_known(a.get(key)) && nothing_known(b.get(key)))
+    a.find_differing(b, same, |_, a, b| something_known(a) || something_known(b))
+        .is_none()
 }
 
 /// The status of two paths put together: unknown.

@@ -239,7 +239,7 @@ impl Reader<'_> {
             value.push(&text(&word.value));
             out.push(Arg::new(value, self.place_of(&word.value, word.span)));
         }
-        for word in &command.argv {
+        for word in command.argv.iter() {
             out.push(Arg::new(text(&word.value), self.place_of(&word.value, word.span)));
         }
         out

@@ -565,7 +565,7 @@ const BUILTINS: [&str; 30] = [
 /// The command inside `command`, `builtin` or `exec`.
 pub(super) fn inner_invocation<'s>(call: &Invocation<'s>, skip: usize) -> Invocation<'s> {
     Invocation {
-        argv: call.argv[skip..].to_vec(),
+        argv: Arc::new(call.argv[skip..].to_vec()),
         assignments: call.assignments.clone(),
         redirects: call.redirects.clone(),
         simple: call.simple,

@@ -213,7 +213,7 @@ impl Evaluator<'_> {
                 world.foreign = foreign;
                 world.cwd = started.directory.clone().unwrap_or_else(|| Value::text("/", at));
                 let inner = Invocation {
-                    argv: started.argv.clone(),
+                    argv: Arc::new(started.argv.clone()),
                     assignments: Vec::new(),
                     redirects: Vec::new(),
                     simple: call.simple,

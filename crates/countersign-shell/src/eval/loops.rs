@@ -257,7 +257,7 @@ impl Evaluator<'_> {
 
     /// Every variable that differs from the state at the loop's start becomes unknown.
     fn widen(&mut self, world: &mut World, entry: &World, at: Span) {
-        for name in world.vars.differing(&entry.vars, |a, b| Arc::ptr_eq(a, b) || a == b) {
+        for name in world.vars.differing(&entry.vars, crate::world::same_var) {
             let Some(var) = world.vars.get(&name).cloned() else {
                 continue;
             };

@@ -27,7 +27,7 @@ mod variables;
 
 pub(crate) use declare::is_name;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cache::ScriptCache;
@@ -35,9 +35,9 @@ use crate::limits::Limits;
 use crate::output::{Call, Command, Diagnostic, Evaluation, Note, Word};
 use crate::pmap::PMap;
 use crate::syntax::{Pos, Script};
-use crate::uses::{Telling, Uses};
+use crate::uses::Telling;
 use crate::value::{Shape, Span, Unknown, Value, Why};
-use crate::world::{Flow, Frame, FrameKind, Sink, Source, Status, Var, World, WrittenFile, id_of};
+use crate::world::{Asked, Flow, Frame, FrameKind, Sink, Source, Status, Var, World, WrittenFile, id_of};
 
 /// The scripts of one state of the repository.
 pub trait Files {
@@ -151,10 +151,12 @@ pub(crate) struct Evaluator<'a> {
     script: Arc<Script>,
     file: u32,
     calls: Arc<Vec<Call>>,
-    seen: HashMap<u64, Vec<usize>>,
+    seen: rustc_hash::FxHashMap<u64, Vec<usize>>,
     /// Scripts read, and which of their variables keep worlds apart.
     loaded: Vec<Arc<Script>>,
     telling: Arc<Telling>,
+    /// The variable that kept worlds apart last.
+    parted_by: Option<Arc<str>>,
     /// Loops around the place of evaluation.
     loops: usize,
     subshells: usize,
@@ -186,9 +188,10 @@ impl<'a> Evaluator<'a> {
             script: Arc::new(Script::parse("", "", &setup.limits)),
             file: 0,
             calls: Arc::default(),
-            seen: HashMap::new(),
+            seen: rustc_hash::FxHashMap::default(),
             loaded: Vec::new(),
             telling: Arc::default(),
+            parted_by: None,
             loops: 0,
             subshells: 0,
             background: 0,
@@ -360,8 +363,7 @@ impl<'a> Evaluator<'a> {
         let file = self.out.files.len() as u32;
         self.out.files.push(script.path.clone());
         self.loaded.push(script.clone());
-        let uses: Vec<&Uses> = self.loaded.iter().map(|s| s.uses.get_or_init(|| Uses::of(s))).collect();
-        self.telling = Arc::new(Telling::of(&uses));
+        self.telling = self.cache.telling(&self.loaded);
         for issue in script.issues() {
             let at = Span {
                 file,
@@ -475,11 +477,15 @@ impl<'a> Evaluator<'a> {
         // In a loop the same choice may be made differently in each round.
         let stable = self.loops == 0;
         let mut kept: Vec<World> = Vec::with_capacity(worlds.len());
+        let mut asked = Asked {
+            telling: &telling,
+            last: &mut self.parted_by,
+        };
         for world in worlds.drain(..) {
             self.steps += kept.len();
             match kept
                 .iter_mut()
-                .find(|k| k.same_state(&world, with_status, Some(&telling)))
+                .find(|k| k.same_state(&world, with_status, Some(&mut asked)))
             {
                 Some(known) => {
                     if !known.status.same(&world.status) {

@@ -69,7 +69,7 @@ impl Evaluator<'_> {
         } else {
             self.program_output(&mut world, &call);
         }
-        world.status = status.unwrap_or_else(|| Status::Ran(Arc::new(call.argv), at));
+        world.status = status.unwrap_or_else(|| Status::Ran(call.argv, at));
         vec![world]
     }
 

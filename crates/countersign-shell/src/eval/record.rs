@@ -1,11 +1,12 @@
 //! What an evaluation keeps: commands, each once, and the ways a script ends.
 
+use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use super::Evaluator;
 use crate::output::{Command, End};
-use crate::value::{Span, Why};
-use crate::world::{Status, Var, World, id_of};
+use crate::value::{PieceKind, Span};
+use crate::world::{Status, Var, World, same_var};
 
 /// Early ends kept.
 const MAX_ENDS: usize = 200;
@@ -18,23 +19,24 @@ impl Evaluator<'_> {
             self.bound(at, format!("more than {} commands", self.limits.commands));
             return None;
         }
-        let mut hash: u64 = id_of(Why::Process, "", at);
+        let mut hasher = rustc_hash::FxHasher::default();
+        at.hash(&mut hasher);
         for word in command.argv.iter().chain(command.assignments.iter().map(|(_, w)| w)) {
             for piece in word.value.pieces() {
-                let mix = match &piece.kind {
-                    crate::value::PieceKind::Text(text) => id_of(Why::Output, text, Span::NOWHERE),
-                    crate::value::PieceKind::Unknown(unknown) => unknown.id,
-                };
-                hash = hash.rotate_left(5) ^ mix;
+                match &piece.kind {
+                    PieceKind::Text(text) => text.hash(&mut hasher),
+                    PieceKind::Unknown(unknown) => unknown.id.hash(&mut hasher),
+                }
             }
-            hash = hash.wrapping_mul(31).wrapping_add(1);
+            hasher.write_u8(1);
         }
+        let hash = hasher.finish();
         let mut size = 0;
         if let Some(known) = self.seen.get(&hash) {
             for &index in known {
                 let other = &mut self.out.commands[index];
                 let equal = other.kind == command.kind
-                    && other.argv == command.argv
+                    && (Arc::ptr_eq(&other.argv, &command.argv) || other.argv == command.argv)
                     && other.assignments == command.assignments
                     && other.redirects == command.redirects
                     && other.calls == command.calls
@@ -55,7 +57,7 @@ impl Evaluator<'_> {
                 }
             }
         }
-        for word in &command.argv {
+        for word in command.argv.iter() {
             size += word.value.size() + 64;
         }
         self.count_bytes(at, size);
@@ -94,8 +96,9 @@ impl Evaluator<'_> {
 }
 
 fn same_environment(a: &Command, b: &Command) -> bool {
-    let same = |x: &Arc<Var>, y: &Arc<Var>| Arc::ptr_eq(x, y) || x == y;
-    let seen = |c: &Command, name: &str| c.vars.get(name).is_some_and(|v| v.exported);
-    let differing = a.vars.differing(&b.vars, same);
-    differing.iter().all(|name| !seen(a, name) && !seen(b, name)) && crate::world::same_known_files(&a.files, &b.files)
+    let exported = |var: Option<&Arc<Var>>| var.is_some_and(|var| var.exported);
+    a.vars
+        .find_differing(&b.vars, same_var, |_, a, b| exported(a) || exported(b))
+        .is_none()
+        && crate::world::same_known_files(&a.files, &b.files)
 }

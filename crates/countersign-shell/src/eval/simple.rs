@@ -12,7 +12,7 @@ use crate::world::{Flow, Frame, FrameKind, Function, Source, Status, VarValue, W
 
 /// A command about to run: what the record and the callee need.
 pub(super) struct Invocation<'s> {
-    pub(super) argv: Vec<Word>,
+    pub(super) argv: Arc<Vec<Word>>,
     pub(super) assignments: Vec<(Arc<str>, Word)>,
     pub(super) redirects: Vec<Redirect>,
     pub(super) simple: &'s Simple,
@@ -44,17 +44,17 @@ impl Evaluator<'_> {
             return vec![world];
         }
         if let Some(Arg::Word(first)) = simple.words.first()
-            && let Some(name) = first.literal()
-            && matches!(name.as_str(), "export" | "local" | "declare" | "typeset" | "readonly")
+            && let Some(name) = first.literal_text()
+            && matches!(&*name, "export" | "local" | "declare" | "typeset" | "readonly")
         {
             // These take their arguments from the tree: an assignment is not split, an array is an array.
             let word = Word {
-                value: Value::text(name.as_str(), at),
+                value: Value::text(&*name, at),
                 span: at,
                 ..Word::default()
             };
             let invocation = Invocation {
-                argv: vec![word],
+                argv: Arc::new(vec![word]),
                 assignments: Vec::new(),
                 redirects: Vec::new(),
                 simple,
@@ -91,7 +91,7 @@ impl Evaluator<'_> {
         let saved = (world.out.clone(), world.input.clone(), world.err_to_out);
         let redirects = self.redirect(&mut world, &simple.redirs);
         let invocation = Invocation {
-            argv,
+            argv: Arc::new(argv),
             assignments,
             redirects,
             simple,

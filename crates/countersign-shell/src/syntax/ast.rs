@@ -1,6 +1,7 @@
 //! The tree of one script: statements as bash reads them, words split into literal and expanded parts,
 //! each with the place where it is written.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A place in one script. Lines and columns count from one; columns count bytes.
@@ -288,6 +289,19 @@ impl Word {
             }
         }
         Some(out)
+    }
+
+    /// The same without a copy where one part is all of it.
+    pub(crate) fn literal_text(&self) -> Option<Cow<'_, str>> {
+        match self.parts.as_slice() {
+            [
+                Part {
+                    kind: PartKind::Lit(text),
+                    ..
+                },
+            ] => Some(Cow::Borrowed(text)),
+            _ => self.literal().map(Cow::Owned),
+        }
     }
 
     /// The text when the word is one literal that stands for itself as a pattern too.
