@@ -8,6 +8,7 @@ use countersign_core::Evidence;
 use countersign_policy::LoadedPolicy;
 
 use crate::record::{PullResult, Standing};
+use crate::source::Source;
 use crate::time::Times;
 
 /// What this thread has computed so far. Time on the wall would measure the other workers too.
@@ -26,24 +27,29 @@ pub(crate) fn judge(
     signed: bool,
     policy: &LoadedPolicy,
     memo: &Memo,
+    source: &Source,
     gathering: Duration,
     times: &mut Times,
 ) {
+    // What the checks compute, without reading what they ask for.
+    let read = source.reading();
+    let computed = || processor_time().saturating_sub(source.reading());
     let mut at = "";
-    let mut begun = processor_time();
+    let mut begun = computed();
     let mut laps: Vec<(&'static str, Duration)> = Vec::new();
     let start = begun;
     let mut watch = |step: Step| match step {
         Step::Begins(slug) => {
             at = slug;
-            begun = processor_time();
+            begun = computed();
         }
-        Step::Ended(slug) => laps.push((slug, processor_time().saturating_sub(begun))),
+        Step::Ended(slug) => laps.push((slug, computed().saturating_sub(begun))),
     };
     let judged = catch_unwind(AssertUnwindSafe(|| {
         evaluate_watched(evidence, policy, memo.clone(), &mut watch)
     }));
-    let all = processor_time().saturating_sub(start);
+    let all = computed().saturating_sub(start);
+    let gathering = gathering + source.reading().saturating_sub(read);
     match judged {
         Ok(verdict) => result.fill(&verdict, evidence, signed),
         Err(_) => {

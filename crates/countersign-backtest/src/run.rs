@@ -222,6 +222,7 @@ fn one(
                 signed,
                 policy,
                 memo,
+                source,
                 processor_time().saturating_sub(start),
                 times,
             );

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use countersign_core::evidence::{BlobSource, ChangeStatus, ChangedFile, EntryMode, TreeEntry};
 use countersign_core::{BlobId, CauseKind, Observed};
 
 use crate::BacktestError;
 use crate::git::{Git, Kind, Object, Objects};
+use crate::judge::processor_time;
 
 /// Contents that are kept, in bytes: two generations of half of it each.
 const KEPT_BYTES: usize = 4 << 20;
@@ -44,6 +46,8 @@ pub(crate) struct Source {
 
 struct State {
     objects: Objects,
+    /// What reading contents has taken so far.
+    reading: Duration,
     new: HashMap<String, Observed<Arc<str>>>,
     old: HashMap<String, Observed<Arc<str>>>,
     bytes: usize,
@@ -57,6 +61,7 @@ impl Source {
         Ok(Self {
             state: Mutex::new(State {
                 objects: git.objects()?,
+                reading: Duration::ZERO,
                 new: HashMap::new(),
                 old: HashMap::new(),
                 bytes: 0,
@@ -90,6 +95,14 @@ impl Source {
         let mut found = Changes::default();
         state.differ(Some(before), Some(after), "", 0, &mut found)?;
         Ok(found.list())
+    }
+}
+
+impl Source {
+    /// What reading contents has taken so far. Evidence asks for them when they are needed, so a part of it is taken while
+    /// checks run; elsewhere contents are there before judging begins.
+    pub(crate) fn reading(&self) -> Duration {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).reading
     }
 }
 
@@ -133,7 +146,7 @@ impl State {
         }
         let found = match self.old.remove(id) {
             Some(known) => known,
-            None => match self.objects.get(id, largest) {
+            None => match self.read(id, largest) {
                 Ok(Object::Here(Kind::Blob, content)) => match String::from_utf8(content) {
                     Ok(text) => Observed::Present(Arc::from(text)),
                     Err(_) => Observed::unavailable(CauseKind::Malformed, id, "it is not UTF-8"),
@@ -151,6 +164,13 @@ impl State {
             self.bytes = 0;
         }
         self.new.insert(id.to_owned(), found.clone());
+        found
+    }
+
+    fn read(&mut self, id: &str, largest: u64) -> std::io::Result<Object> {
+        let begun = processor_time();
+        let found = self.objects.get(id, largest);
+        self.reading += processor_time().saturating_sub(begun);
         found
     }
 
