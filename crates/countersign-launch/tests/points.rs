@@ -139,6 +139,7 @@ struct Policy {
     derive: DeriveRules,
 }
 
+/// What each point starts, evaluated for itself; evaluating them together must give the same.
 fn derive(files: &matrix::MapFiles, key: &str, eval: bool) -> Vec<PointLaunches> {
     let limits = countersign_yaml::Limits::default();
     let text = include_str!("../../../config/policies/inferencex-common.yaml");
@@ -158,7 +159,210 @@ fn derive(files: &matrix::MapFiles, key: &str, eval: bool) -> Vec<PointLaunches>
         rules: &policy.derive,
         scripts: &cache,
     };
-    rows.iter().map(|row| point::derive(&tree, entry, row)).collect()
+    let alone: Vec<PointLaunches> = rows.iter().map(|row| point::derive(&tree, entry, row)).collect();
+    let together = point::derive_all(&tree, entry, &rows);
+    for (at, (alone, together)) in alone.iter().zip(&together).enumerate() {
+        assert_eq!(alone, together, "point {at} of {key}");
+    }
+    assert_eq!(alone.len(), together.len());
+    alone
+}
+
+/// An entry whose points differ in their concurrency and parallelism.
+const MANY: &str = r#"m1-fp8-b200-vllm-mtp:
+  image: vllm/vllm-openai:v9
+  model: example-org/Example-FP8
+  model-prefix: m1
+  runner: b200
+  precision: fp8
+  framework: vllm
+  multinode: false
+  scenarios:
+    fixed-seq-len:
+      - isl: 1024
+        osl: 1024
+        search-space:
+          - { tp: 8, ep: 8, dp-attn: true, spec-decoding: mtp, conc-list: [4, 32, 128] }
+          - { tp: 4, spec-decoding: mtp, conc-list: [4, 8, 16, 64, 1024] }
+"#;
+
+/// A script that starts a server, with statements in front of it and a word of its command.
+fn started(before: &str, word: &str) -> String {
+    format!(
+        "source \"$(dirname \"$0\")/../../benchmark_lib.sh\"\n{before}\nvllm serve \"$MODEL\" --max-num-seqs {word} &\nwait_for $! --conc $CONC || exit 1\n[ -n \"$LATE\" ] && vllm serve late\n"
+    )
+}
+
+#[test]
+fn points_that_are_evaluated_together_start_what_each_starts_alone() {
+    for (before, word) in [
+        ("", "$CONC"),
+        ("N=$((CONC * 2))", "\"$N\""),
+        ("N=$(( CONC < 16 ? 4096 : CONC * (1 + 3) / TP ))", "$N"),
+        ("(( N = CONC > 8 ? 1 : 2 ))", "$N"),
+        ("N=1; while (( N < CONC )); do N=$((N * 2)); done", "$N"),
+        ("N=8; [ \"$CONC\" -gt 64 ] && N=64", "$N"),
+        ("N=8; if [[ $CONC -ge 16 && $TP -lt 8 ]]; then N=16; fi", "$N"),
+        ("case \"$CONC\" in 4) N=a;; 8|16) N=b;; 1*) N=c;; *) N=d;; esac", "$N"),
+        ("N=8; [[ $CONC == 1* || $DP_ATTENTION = true ]] && N=9", "$N"),
+        (
+            "declare -A MAP=([4:8]=1 [4:4]=2 [64:4]=3); N=${MAP[$CONC:$TP]:-7}",
+            "$N",
+        ),
+        ("LIST=(a b c d e f g h i j); N=${LIST[CONC]:-z}", "$N"),
+        (
+            "N=0; if [[ \"$CONC\" =~ ^[0-9][0-9]$ ]]; then N=${BASH_REMATCH[0]}; fi",
+            "$N",
+        ),
+        ("N=0; if [[ \"$CONC\" =~ ^(.)4$ ]]; then N=${BASH_REMATCH[1]}; fi", "$N"),
+        ("printf -v N '%04d' \"$CONC\"", "$N"),
+        ("N=$(seq -s, 1 2 $CONC)", "$N"),
+        ("N=$(echo $CONC | tr 4 5)", "$N"),
+        ("N=$(echo x$CONC | sed 's/4/five/')", "$N"),
+        ("N=; for i in $(seq 1 $((CONC / 4))); do N=${N}x; done", "\"$N\""),
+        ("N=${#CONC}", "$N"),
+        ("N=${CONC%4}", "\"x$N\""),
+        ("X=a_4_b; N=${X%_${CONC}_b}", "$N"),
+        ("X=abcdefgh; N=${X:0:$((CONC / 4))}", "$N"),
+        ("N=$(compute --conc $CONC)", "$N"),
+        ("N=$(cat /proc/x) || N=$CONC", "$N"),
+        ("N=1; if probe --conc $CONC; then N=2; fi", "$N"),
+        ("N=1; if grep -q 4 <<<\"$CONC\"; then N=2; fi", "$N"),
+        ("N=1; [ -f /tmp/there_$CONC ] && N=2", "$N"),
+        ("echo 5 > /tmp/set_$CONC; N=$(cat /tmp/set_4)", "$N"),
+        ("echo \"$CONC\" > /tmp/set; read -r N < /tmp/set", "$N"),
+        ("IFS=6 read -r N M <<<\"$CONC\"", "\"$N\""),
+        ("export \"N_$CONC=1\"; N=${N_4:-none}", "$N"),
+        ("V=CONC; N=${!V}", "$N"),
+        ("N=1; [ $EXP_NAME = \"$EXP_NAME\" ] && N=$EXP_NAME", "$N"),
+        ("f() { local n=$1; shift; N=\"$n:$*\"; }; f $CONC $TP", "\"$N\""),
+        ("set -- a b c d e f g h; N=${@:1:$((CONC / 8 + 1))}", "\"$N\""),
+        (
+            "C=\"vllm serve inner --max-num-seqs $CONC --x $((CONC+1))\"; eval \"$C\"",
+            "1",
+        ),
+        (
+            "eval \"N={1,$CONC}\"; eval \"for i in a{1..$CONC}; do N=\\$i; done\"",
+            "$N",
+        ),
+        ("eval \"cmd $CONC>/tmp/f\"", "1"),
+        ("bash -c \"vllm serve inner --max-num-seqs $CONC\"", "1"),
+        ("trap \"vllm serve trapped --max-num-seqs $CONC\" EXIT", "1"),
+        ("source \"lib_$CONC.sh\"", "$FROM_LIB"),
+        ("exit $((CONC == 8))", "1"),
+        ("[ $CONC = 8 ] && exit 1", "1"),
+        ("false || { [ $CONC -lt 1000 ] || return 1; }", "1"),
+        ("N=$((100 / (CONC - 16)))", "$N"),
+        ("let N=CONC-8 && M=1 || M=2", "$N$M"),
+        (
+            "cat > o.yml <<EOF\nmax_num_seqs: $CONC\ntp: $TP\nEOF",
+            "1 --config o.yml",
+        ),
+        (
+            "printf 'max_num_seqs: %s\\n' \"$CONC\" > o_$CONC.yml",
+            "1 --config o_$CONC.yml",
+        ),
+        (
+            "docker run -e CONC=$CONC img vllm serve inner --max-num-seqs $CONC",
+            "1",
+        ),
+        ("N=$'a\\001b'; echo \"$N$CONC\"", "\"$N\""),
+        ("if [ \"$UNKNOWN_NAME\" = \"$CONC\" ]; then N=1; else N=2; fi", "\"$N\""),
+        ("if [ \"$SLURM_X\" = \"$CONC\" ]; then N=1; else N=2; fi", "\"$N\""),
+        ("N=$CONC; if probe; then N=64; fi; [ $N = 64 ] && M=1", "$N$M"),
+        // Ways that part and meet again.
+        (
+            "if [ \"$CONC\" -le 8 ]; then\nN=7\nM=3.8\nelif [ \"$CONC\" -le 16 ]; then\nN=3\nM=3.0\nelse\nN=0\nM=1\nfi",
+            "$N,$M",
+        ),
+        (
+            "if [ \"$CONC\" -le 8 ]; then\nN=7\nM=3\nelse\nN=0\nfi",
+            "\"$N${M:-none}\"",
+        ),
+        ("case $CONC in\n4)\nN=a\n;;\n8|16)\nN=b\n;;\n*)\nN=c\n;;\nesac", "$N"),
+        (
+            "N=; for ((i = 1; i <= CONC; i++)); do\nif [ -n \"$N\" ]; then\nN+=,\nfi\nN+=\"$((i * 2))\"\ndone",
+            "\"{\\\"sizes\\\":[$N]}\"",
+        ),
+        ("A=(); for ((i = 0; i < CONC; i++)); do A+=(x); done; N=${#A[@]}", "$N"),
+        ("A=(a b); if [ $CONC -gt 8 ]; then A=(c d); fi", "\"${A[@]}\""),
+        ("A=(a b); if [ $CONC -gt 8 ]; then A+=(c); fi", "\"${A[@]}\""),
+        ("N=$(seq -s, 1 \"$CONC\")", "$N"),
+        (
+            "printf '%q ' run \"$(seq -s, 1 $CONC)\" | tee /tmp/o; N=$(cat /tmp/o)",
+            "\"$N\"",
+        ),
+        ("printf -v N '%q' \"1,$CONC\"", "\"$N\""),
+        ("N=$(echo 2x8x$CONC | tr 'x' '\\n' | sort -n | tail -1)", "$N"),
+        ("N=$(echo 2x8x$CONC | tr 'x' '\\n' | grep -c 8)", "$N"),
+        ("N=0; seq 1 $CONC | while read -r i; do N=$i; M=$i; done", "$N${M:-}"),
+        ("mapfile -t L < <(seq 1 $CONC); N=${#L[@]}", "$N"),
+        ("for i in $(seq 1 $CONC); do N=$i; done", "$N"),
+        ("seq 1 $CONC | bash; N=1", "$N"),
+        (
+            "seq 1 $CONC > /tmp/s; read -r N < /tmp/s; M=$(tail -n 1 /tmp/s)",
+            "$N$M",
+        ),
+        ("[ $CONC -gt 8 ] && M=1; N=${M:-none}", "$N"),
+        ("[ $CONC -gt 8 ] && unset PORT; N=${PORT:-none}", "$N"),
+        (
+            "if probe; then if [ $CONC -gt 8 ]; then N=1; fi; else N=2; fi",
+            "\"$N\"",
+        ),
+        (
+            "if [ $CONC -gt 8 ]; then if probe; then N=1; fi; else N=2; fi",
+            "\"$N\"",
+        ),
+        ("N=1; if [ $CONC -gt 8 ]; then probe --big $CONC || N=2; fi", "$N"),
+        (
+            "if [ $CONC -gt 8 ]; then echo a > /tmp/f; fi; N=$(cat /tmp/f)",
+            "\"$N\"",
+        ),
+        (
+            "if [ $CONC -gt 8 ]; then echo a > /tmp/f; else\necho b > /tmp/f; fi; N=$(cat /tmp/f)",
+            "$N",
+        ),
+        ("if [ $CONC -gt 8 ]; then set -- a b; fi; N=$#", "$N"),
+        (
+            "f() { local l=1; if [ $CONC -gt 8 ]; then local m=2; l=3; fi; N=$l${m:-}; }; f; M=${l:-}${m:-}",
+            "$N$M",
+        ),
+        ("f() { if [ $CONC -gt 8 ]; then return 1; fi; N=1; }; f || N=2", "$N"),
+        (
+            "for i in 1 2 3 4; do if [ $((i * 8)) -gt $CONC ]; then break; fi; N=$i; done",
+            "\"$N\"",
+        ),
+        (
+            "i=0; while [ $i -lt $CONC ]; do i=$((i + 3)); probe $i; done; N=$i",
+            "$N",
+        ),
+        ("if [ $CONC -gt 8 ]; then cd /tmp; fi; N=$PWD", "$N"),
+        ("if [ $CONC -gt 8 ]; then export PORT=1; fi", "$PORT"),
+        ("if [ $CONC -gt 8 ]; then MODEL=other; fi; N=\"$MODEL\"", "$N"),
+        ("if [ $CONC -gt 8 ]; then f() { N=1; }; else f() { N=2; }; fi; f", "$N"),
+        ("if [ $CONC -gt 8 ]; then trap 'vllm serve trapped' EXIT; fi", "1"),
+        ("if [ $CONC -gt 8 ]; then vllm serve other --x $CONC; fi", "1"),
+        ("if [ $CONC -gt 8 ]; then N=\"a b\"; else N=c; fi", "$N"),
+        ("if [ $CONC -gt 8 ]; then N=; else N=c; fi", "\"$N\""),
+        ("if [ $CONC -gt 8 ]; then N=$(host); else N=c; fi", "\"$N\""),
+        (
+            "N=1; export N_A=$CONC N_B=2; M=$(env | grep '^N_' | sort | head -1)",
+            "\"$M\"",
+        ),
+        ("M=$(env | grep '^PORT')", "\"$M\""),
+    ] {
+        let files = files()
+            .with("configs/nvidia-master.yaml", MANY)
+            .with("lib_4.sh", "FROM_LIB=4\n")
+            .with(
+                "benchmarks/single_node/fixed_seq_len/m1_fp8_b200_vllm_mtp.sh",
+                started(before, word),
+            );
+        for eval in [false, true] {
+            let points = derive(&files, "m1-fp8-b200-vllm-mtp", eval);
+            assert_eq!(points.len(), 8, "{before}");
+        }
+    }
 }
 
 fn acceptance(p: &PointLaunches) -> Acceptance {

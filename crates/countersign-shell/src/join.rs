@@ -42,6 +42,8 @@ impl World {
                 shape: Shape::Any,
                 choices: Vec::new(),
                 stable: false,
+                each: None,
+                written: None,
             };
             self.last_background = Some(Arc::new(process));
         }
@@ -291,6 +293,8 @@ pub(crate) fn choice(name: &str, values: Vec<Value>, why: Why, at: Span) -> Valu
         shape,
         choices: if closed { flat } else { Vec::new() },
         stable: false,
+        each: None,
+        written: None,
     };
     Value::unknown(Arc::new(unknown), at)
 }

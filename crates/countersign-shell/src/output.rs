@@ -236,6 +236,10 @@ pub struct Evaluation {
     pub assumed_unset: BTreeSet<Arc<str>>,
     /// Unknowns that appear in the commands, by name.
     pub unknowns: BTreeMap<Arc<str>, Arc<Unknown>>,
+    /// Of several points that were evaluated together ([`crate::Setup::environment`]) those that it holds for, by number:
+    /// the first and all that went the same way, or none. Read what they do with [`Value::in_lane`] and
+    /// [`crate::in_lane`]; nothing that is read may be a value that [`Value::differs`].
+    pub holds: Vec<usize>,
 }
 
 impl Evaluation {

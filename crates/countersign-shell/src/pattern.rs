@@ -60,7 +60,7 @@ impl Pattern {
             .collect()
     }
 
-    fn has_unknown(&self) -> bool {
+    pub(crate) fn has_unknown(&self) -> bool {
         self.tokens.iter().any(|t| matches!(t, Token::Unknown(_)))
     }
 
@@ -378,6 +378,8 @@ mod tests {
             shape: Shape::Any,
             choices: vec![],
             stable: true,
+            each: None,
+            written: None,
         });
         let mut value = Value::text("pre-", Span::NOWHERE);
         value.push_unknown(unknown.clone(), Span::NOWHERE);

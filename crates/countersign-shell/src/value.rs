@@ -7,16 +7,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-/// Where something is written: file (index into [`crate::Evaluation::files`]), line and byte column from one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
-pub struct Span {
-    /// Index of the file.
-    pub file: u32,
-    /// Line, from one; zero when the text was not written in any file (the environment given).
-    pub line: u32,
-    /// Byte column, from one.
-    pub col: u32,
-}
+pub use crate::span::Span;
 
 /// Why something is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -52,6 +43,8 @@ pub enum Why {
     Limit,
     /// A construct this reader does not evaluate.
     Unsupported,
+    /// Different for the points that are evaluated together.
+    Lane,
 }
 
 /// What is known about the text of an unknown.
@@ -83,6 +76,10 @@ pub struct Unknown {
     pub choices: Vec<Value>,
     /// The same wherever it is read in one evaluation (environment variables).
     pub stable: bool,
+    /// Its text for each of the points that are evaluated together; then it is known, only not the same for all.
+    pub each: Option<Arc<[Arc<str>]>>,
+    /// The same with the places where each was written; nothing where that is the place of the piece for all.
+    pub(crate) written: Option<Arc<[Value]>>,
 }
 
 impl PartialEq for Unknown {
@@ -172,7 +169,7 @@ impl std::ops::DerefMut for Pieces {
 }
 
 /// Pieces kept apart by line in one value; above it neighbouring texts are put together.
-const MAX_PIECES: usize = 2048;
+pub(crate) const MAX_PIECES: usize = 2048;
 
 impl Value {
     /// The empty text.
@@ -251,7 +248,10 @@ impl Value {
     pub fn size(&self) -> usize {
         let size = |p: &Piece| match &p.kind {
             PieceKind::Text(text) => text.len(),
-            PieceKind::Unknown(_) => 16,
+            PieceKind::Unknown(unknown) => match &unknown.each {
+                Some(each) => each.iter().map(|text| text.len()).max().unwrap_or_default(),
+                None => 16,
+            },
         };
         self.pieces.iter().map(size).sum()
     }
@@ -357,6 +357,11 @@ impl Value {
             PieceKind::Text(text) => self.push_text(text.clone(), piece.at),
             PieceKind::Unknown(_) => self.pieces.push(piece.clone()),
         }
+    }
+
+    /// Append a piece as it is.
+    pub(crate) fn push_apart(&mut self, piece: Piece) {
+        self.pieces.push(piece);
     }
 
     /// Append a value.
@@ -511,15 +516,6 @@ impl Unknown {
     }
 }
 
-impl Span {
-    /// The place as `line` only, for text that has none.
-    pub const NOWHERE: Span = Span {
-        file: 0,
-        line: 0,
-        col: 0,
-    };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -535,6 +531,8 @@ mod tests {
                 shape: Shape::Any,
                 choices: Vec::new(),
                 stable: true,
+                each: None,
+                written: None,
             })
         };
         let value = |parts: &[Result<&str, u64>]| {

@@ -109,15 +109,24 @@ impl Status {
                 shown.push(' ');
             }
             shown.push_str(&word.value.display());
-            if shown.len() > 400 {
+            // Names that differ between points are longer than what they stand for.
+            if shown.len()
+                > if shown.contains(crate::lanes::MARK) {
+                    1 << 16
+                } else {
+                    400
+                }
+            {
                 break;
             }
         }
         let mut depends_on: std::collections::BTreeSet<Arc<str>> =
             argv.iter().flat_map(|w| w.value.depends_on()).collect();
-        let short: String = shown.chars().take(100).collect();
+        // It is not known for any single point either.
+        depends_on.remove(crate::lanes::MARK);
+        let short = crate::lanes::cut(&shown, 100, "");
         depends_on.insert(format!("$({short})").into());
-        let text: String = shown.chars().take(140).collect();
+        let text = crate::lanes::cut(&shown, 140, "");
         Status::unknown(format!("{text} succeeds"), *at, depends_on)
     }
 
@@ -500,7 +509,11 @@ pub(crate) fn same_var(a: &Arc<Var>, b: &Arc<Var>) -> bool {
 pub(crate) fn same_known_files(a: &PMap<Arc<WrittenFile>>, b: &PMap<Arc<WrittenFile>>) -> bool {
     let same = |a: &Arc<WrittenFile>, b: &Arc<WrittenFile>| Arc::ptr_eq(a, b) || a.content.same(&b.content);
     let something_known = |f: Option<&Arc<WrittenFile>>| {
-        f.is_some_and(|f| f.content.pieces().iter().any(|p| matches!(p.kind, PieceKind::Text(_))))
+        let known = |kind: &PieceKind| match kind {
+            PieceKind::Text(_) => true,
+            PieceKind::Unknown(unknown) => unknown.why == Why::Lane,
+        };
+        f.is_some_and(|f| f.content.pieces().iter().any(|p| known(&p.kind)))
     };
     a.find_differing(b, same, |_, a, b| something_known(a) || something_known(b))
         .is_none()

@@ -246,4 +246,26 @@ proptest! {
         ]), 0..60)) {
         fuzz_entry(tokens.concat().as_bytes());
     }
+
+    /// `N` is another number for each of several points: together they must give what each gives alone.
+    #[test]
+    fn points_together_give_what_each_gives_alone(statements in proptest::collection::vec(
+        proptest::sample::select(vec![
+            "x=$N", "x=$x,$N", "x=\"a b\"", "y=$((N * 2))", "unset y", "export x y", "a+=(\"$N\")", "a=()", "set -- $x $N", "cd /d$N",
+            "if [ \"$N\" -gt 8 ]; then\nx=1\nelse\nx=2\nfi", "if [ \"$N\" -gt 8 ]; then y=$x; fi", "[ \"$N\" = 64 ] && y=$x",
+            "[ \"$x\" = \"$N\" ] || exit 3", "for ((i = 0; i < N; i++)); do x=$x.$i; done", "for i in $(seq 1 $N); do y=$i; done",
+            "case $N in 1)\ny=a;; 8|64)\ny=b;; *) y=$N;; esac", "while [ \"$y\" -lt \"$N\" ]; do y=$((y + 3)); done",
+            "if probe; then x=$N; fi", "if [ \"$N\" -gt 8 ]; then if probe; then y=1; fi; fi", "if probe; then if [ \"$N\" -gt 8 ]; then y=1; fi; fi",
+            "run $x \"$y\" $N", "run \"${a[@]}\"", "run $# $1", "if [ \"$N\" -gt 8 ]; then run big; fi", "run $N > out; run \"$(cat out)\"",
+            "z=$(echo $x | tr , '\\n' | sort | tail -1)", "echo $N > f; read -r y < f", "echo $x,$N | tr , '\\n' | while read -r y; do x=$y; done",
+            "f() { local l=$1; if [ \"$l\" -gt 8 ]; then return 1; fi; x=$l; }", "f $N || x=5", "f 3", "env | grep '^x=' | sort | tee g",
+            "y=$(cat g)", "eval \"x=$N; run $x\"", "bash -c \"run $N $x\"", "printf '%q ' $x | tee q; run \"$(cat q)\"", "printf -v y %q \"$x\"",
+            "trap 'run $N $x' EXIT", "y=$(seq -s, 1 $N)", "y=${x%,*}", "y=${#x}", "mapfile -t a <<< \"$x\"", "IFS=, read -r y z <<< \"$x\"",
+            "echo $N | run", "! [ \"$N\" -gt 8 ]", "x=$?", "{ x=3; [ \"$N\" -gt 8 ] && x=4; }", "(x=$N; run $x)", "run & y=$!",
+            "if [ \"$N\" -gt 8 ]; then set -e; fi", "if [ \"$N\" -gt 8 ]; then trap 'run t' EXIT; fi", "if [ \"$N\" -gt 8 ]; then echo 1 > f; fi",
+        ]), 1..12)) {
+        let mut text = statements.join("\n");
+        text.push_str("\nrun \"$x\" \"$y\" \"${a[*]}\" \"$z\" $?\n");
+        fuzz_entry(text.as_bytes());
+    }
 }

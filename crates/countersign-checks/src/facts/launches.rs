@@ -194,6 +194,11 @@ impl<'a> Launches<'a> {
             .filter_map(|entry| self.affected.head.masters.get(&entry.key))
     }
 
+    /// The scripts that were read, parsed.
+    pub fn scripts(&self) -> &ScriptCache {
+        &self.scripts
+    }
+
     /// What the points of a touched entry start.
     pub fn entry(&self, at: At, purpose: For, key: &str) -> Arc<EntryLaunches> {
         let name = (at, purpose, Arc::from(key));
@@ -363,13 +368,19 @@ impl<'a> Launches<'a> {
         // A recipe never sees the concurrency: one look suffices for all points of a row of the config.
         let by_recipe = self.is_by_recipe(tree, entry);
         let mut places: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+        let derived = if by_recipe {
+            Vec::new()
+        } else {
+            point::derive_all(tree, entry, &rows)
+        };
+        let mut derived = derived.into_iter();
         for row in rows {
             let place = (row.place.line, row.place.column);
             if by_recipe && let Some(group) = places.get(&place).and_then(|index| groups.get_mut(*index)) {
                 group.rows.push(row);
                 continue;
             }
-            let mut starts = point::derive(tree, entry, &row);
+            let mut starts = derived.next().unwrap_or_else(|| point::derive(tree, entry, &row));
             for launch in &mut starts.launches {
                 launch.client = None;
             }

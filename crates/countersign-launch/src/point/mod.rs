@@ -6,6 +6,7 @@ mod rules;
 mod script;
 mod trace;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use countersign_matrix as matrix;
@@ -96,28 +97,73 @@ impl shell::Files for ShellFiles<'_> {
     }
 }
 
+/// Derives what the points of an entry start, in the order of its rows: what [`derive()`] gives for each of them, for less
+/// work where they differ in nothing but numbers.
+pub fn derive_all(tree: &Tree<'_>, entry: &matrix::Entry, rows: &[matrix::Row]) -> Vec<PointLaunches> {
+    let mut out: Vec<PointLaunches> = vec![PointLaunches::default(); rows.len()];
+    let mut by_script: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let table = table_of(tree, entry);
+    let mut of_table = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let resolution = resolved(tree, entry, row);
+        if table.is_some() {
+            of_table.push((row, resolution));
+            continue;
+        }
+        match resolution.scripts.first() {
+            Some(script) if script.exists && resolution.scripts.len() == 1 && resolution.recipes.is_empty() => {
+                by_script.entry(script.path.clone()).or_default().push(at);
+            }
+            _ => out[at] = derive_resolved(tree, row, &resolution),
+        }
+    }
+    if let Some(table) = table {
+        return recipe_point::from_table(tree, &of_table, table);
+    }
+    for (path, places) in by_script {
+        let own: Vec<&matrix::Row> = places.iter().map(|at| &rows[*at]).collect();
+        for (at, found) in places.into_iter().zip(script::from_script_for_all(tree, &own, &path)) {
+            out[at] = found;
+        }
+    }
+    out
+}
+
 /// Derives what a point starts.
 pub fn derive(tree: &Tree<'_>, entry: &matrix::Entry, row: &matrix::Row) -> PointLaunches {
-    let narrowed = narrow(entry, row);
-    let resolution = matrix::resolve(&narrowed, tree.runners, tree.files, tree.layout, tree.matrix);
-    let mut out = PointLaunches::default();
-    let eval = row.purpose() == matrix::Purpose::Eval;
-    let table = tree
-        .rules
+    let resolution = resolved(tree, entry, row);
+    match table_of(tree, entry) {
+        Some(table) => recipe_point::from_table(tree, &[(row, resolution)], table)
+            .pop()
+            .unwrap_or_default(),
+        None => derive_resolved(tree, row, &resolution),
+    }
+}
+
+/// The table that describes the servers of an entry, if one does.
+fn table_of<'t>(tree: &Tree<'t>, entry: &matrix::Entry) -> Option<&'t TableRule> {
+    let rules = tree.rules;
+    let framework = &*entry.head.framework;
+    rules
         .tables
         .iter()
-        .find(|t| t.frameworks.iter().any(|f| *f == *row.head.framework));
-    if let Some(table) = table {
-        recipe_point::from_table(tree, row, table, &resolution, &mut out);
-        return out;
-    }
+        .find(|t| t.frameworks.iter().any(|f| f == framework))
+}
+
+fn resolved(tree: &Tree<'_>, entry: &matrix::Entry, row: &matrix::Row) -> matrix::Resolution {
+    matrix::resolve(&narrow(entry, row), tree.runners, tree.files, tree.layout, tree.matrix)
+}
+
+fn derive_resolved(tree: &Tree<'_>, row: &matrix::Row, resolution: &matrix::Resolution) -> PointLaunches {
+    let mut out = PointLaunches::default();
+    let eval = row.purpose() == matrix::Purpose::Eval;
     let mut recipes: Vec<&matrix::UsedRecipe> = resolution.recipes.iter().filter(|r| r.eval_only == eval).collect();
     if recipes.is_empty() {
         recipes = resolution.recipes.iter().filter(|r| !r.eval_only).collect();
     }
     if !recipes.is_empty() {
         for recipe in recipes {
-            recipe_point::from_recipe(tree, row, recipe, &resolution, &mut out);
+            recipe_point::from_recipe(tree, row, recipe, resolution, &mut out);
         }
         return out;
     }
@@ -137,7 +183,7 @@ pub fn derive(tree: &Tree<'_>, entry: &matrix::Entry, row: &matrix::Row) -> Poin
 /// The script that a point runs and what the evaluator is given for it, for setting derivations against real runs; nothing
 /// where the point runs no script of the tree.
 pub fn scripts(tree: &Tree<'_>, entry: &matrix::Entry, row: &matrix::Row) -> Vec<shell::Setup> {
-    let resolution = matrix::resolve(&narrow(entry, row), tree.runners, tree.files, tree.layout, tree.matrix);
+    let resolution = resolved(tree, entry, row);
     let there = resolution.scripts.iter().filter(|s| s.exists);
     there
         .map(|s| script::setup(tree, row, &s.path, &script::Surroundings::default()))

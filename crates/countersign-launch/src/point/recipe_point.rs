@@ -3,8 +3,11 @@
 use countersign_matrix as matrix;
 use matrix::{Resolution, RowShape, ScenarioType, UsedRecipe, Worker};
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::rules::{TableKind, TableRule};
 use super::{Missing, PointLaunches, Tree, place, script};
+use crate::client::ClientCall;
 use crate::engine::Role;
 use crate::flags::Via;
 use crate::launch::Launch;
@@ -94,20 +97,46 @@ fn injection(tree: &Tree<'_>, row: &matrix::Row, resolution: &Resolution) -> (Op
     (Some(Injection { kind, length, source }), None)
 }
 
-/// Reads a table of flags, or an llm-d recipe, for both roles of a point.
+/// Reads a table of flags, or an llm-d recipe, for both roles of each of several points of one entry.
 pub(super) fn from_table(
+    tree: &Tree<'_>,
+    points: &[(&matrix::Row, Resolution)],
+    rule: &TableRule,
+) -> Vec<PointLaunches> {
+    let mut out: Vec<PointLaunches> = vec![PointLaunches::default(); points.len()];
+    let mut read: Vec<(usize, Vec<Launch>)> = Vec::new();
+    for (at, (row, resolution)) in points.iter().enumerate() {
+        if let Some(launches) = table_launches(tree, row, rule, resolution, &mut out[at]) {
+            read.push((at, launches));
+        }
+    }
+    if let Some(path) = rule.server_script.as_deref() {
+        let own: Vec<&(&matrix::Row, Resolution)> = read.iter().map(|(at, _)| &points[*at]).collect();
+        let found = server_scripts(tree, &own, rule, path);
+        for ((at, launches), (found, calls)) in read.iter_mut().zip(found) {
+            add_script(path, found, calls, launches, &mut out[*at]);
+        }
+    }
+    for (at, launches) in read {
+        out[at].launches.extend(launches);
+    }
+    out
+}
+
+/// What the table says of one point; nothing, with the reason, where it cannot be read.
+fn table_launches(
     tree: &Tree<'_>,
     row: &matrix::Row,
     rule: &TableRule,
     resolution: &Resolution,
     out: &mut PointLaunches,
-) {
+) -> Option<Vec<Launch>> {
     let named = resolution.recipes.iter().find(|r| !r.eval_only);
     let path = rule.file.clone().or_else(|| named.and_then(|r| r.path.clone()));
     let Some((path, text)) = path.as_ref().and_then(|p| tree.files.read(p).map(|t| (p.clone(), t))) else {
         out.missing
             .push(Missing::Recipe(path.unwrap_or_else(|| "table of flags".into())));
-        return;
+        return None;
     };
     let draft = match &rule.draft_setting {
         Some(name) => Some(setting(row, name).and_then(|v| v.parse().ok()).unwrap_or(0)),
@@ -141,10 +170,12 @@ pub(super) fn from_table(
             for launch in &mut launches {
                 name_model(launch, row);
             }
-            add_script(tree, row, rule, resolution, &mut launches, out);
-            out.launches.extend(launches);
+            Some(launches)
         }
-        Err(error) => out.missing.push(Missing::Unreadable(error.to_string())),
+        Err(error) => {
+            out.missing.push(Missing::Unreadable(error.to_string()));
+            None
+        }
     }
 }
 
@@ -165,46 +196,85 @@ fn name_model(launch: &mut Launch, row: &matrix::Row) {
     }
 }
 
-/// Adds the environment that the server script gives to each role. Its flags come from the table: the script reads
-/// them through a program that is not run here.
-fn add_script(
+/// What the server script does for each of several points, on the machines of each role.
+fn server_scripts(
     tree: &Tree<'_>,
-    row: &matrix::Row,
+    points: &[&(&matrix::Row, Resolution)],
     rule: &TableRule,
-    resolution: &Resolution,
-    launches: &mut [Launch],
-    out: &mut PointLaunches,
-) {
-    let Some(path) = rule.server_script.as_deref() else {
-        return;
-    };
-    let mut found = PointLaunches::default();
-    let mut calls = Vec::new();
-    let once = [std::collections::BTreeMap::new()];
-    let mut around = script::Surroundings {
-        answers: &rule.answers,
-        ..script::Surroundings::default()
-    };
-    for (name, text) in &rule.server_files {
-        around.files.insert(name.clone(), text.as_str().into());
-    }
+    path: &str,
+) -> Vec<(PointLaunches, Vec<ClientCall>)> {
+    let mut out: Vec<(PointLaunches, Vec<ClientCall>)> = points.iter().map(|_| Default::default()).collect();
+    let mut around: Vec<script::Surroundings<'_>> = points
+        .iter()
+        .map(|_| script::Surroundings {
+            answers: &rule.answers,
+            files: rule
+                .server_files
+                .iter()
+                .map(|(name, text)| (name.clone(), text.as_str().into()))
+                .collect(),
+            ..script::Surroundings::default()
+        })
+        .collect();
     if let Some(program) = &rule.handed_to {
-        for own in resolution.scripts.iter().filter(|s| s.exists) {
-            let evaluation = script::evaluate(tree, row, &own.path, &script::Surroundings::default());
-            around.inherited.extend(script::handed_over(&evaluation, program));
-            found.files.extend(evaluation.files.iter().map(|f| f.to_string()));
+        let there = |(_, resolution): &&(&matrix::Row, Resolution)| -> BTreeSet<String> {
+            let there = resolution.scripts.iter().filter(|s| s.exists);
+            there.map(|s| s.path.clone()).collect()
+        };
+        for own in points.iter().flat_map(there).collect::<BTreeSet<String>>() {
+            let places: Vec<usize> = (0..points.len())
+                .filter(|at| there(&points[*at]).contains(&own))
+                .collect();
+            let rows: Vec<&matrix::Row> = places.iter().map(|at| points[*at].0).collect();
+            let plain = script::Surroundings::default();
+            let setups = rows.iter().map(|row| script::setup(tree, row, &own, &plain)).collect();
+            script::evaluate_for_all(tree, &rows, setups, &[], |nth, evaluation, (lane, _)| {
+                let Some(handed) = script::handed_over(evaluation, program, lane) else {
+                    return false;
+                };
+                let at = places[nth];
+                around[at].inherited.extend(handed);
+                out[at].0.files.extend(evaluation.files.iter().map(|f| f.to_string()));
+                true
+            });
         }
     }
+    let rows: Vec<&matrix::Row> = points.iter().map(|(row, _)| *row).collect();
+    let once = [BTreeMap::new()];
     for run in if rule.server_runs.is_empty() {
         &once[..]
     } else {
         &rule.server_runs[..]
     } {
-        around.variables = rule.server_variables.clone();
-        around.variables.extend(run.iter().map(|(k, v)| (k.clone(), v.clone())));
-        let evaluation = script::evaluate(tree, row, path, &around);
-        calls.extend(script::read(tree, row, &evaluation, &mut found));
+        let given = |(row, around): (&&matrix::Row, &mut script::Surroundings<'_>)| {
+            around.variables = rule.server_variables.clone();
+            around.variables.extend(run.iter().map(|(k, v)| (k.clone(), v.clone())));
+            script::setup(tree, row, path, around)
+        };
+        let setups = rows.iter().zip(&mut around).map(given).collect();
+        script::evaluate_for_all(tree, &rows, setups, &rule.answers, |at, evaluation, lane| {
+            let mut found = out[at].0.clone();
+            let calls = script::read(tree, rows[at], evaluation, lane, &mut found);
+            let told = calls.is_some();
+            if let Some(calls) = calls {
+                out[at].0 = found;
+                out[at].1.extend(calls);
+            }
+            told
+        });
     }
+    out
+}
+
+/// Adds the environment that the server script gives to each role. Its flags come from the table: the script reads
+/// them through a program that is not run here.
+fn add_script(
+    path: &str,
+    mut found: PointLaunches,
+    calls: Vec<ClientCall>,
+    launches: &mut [Launch],
+    out: &mut PointLaunches,
+) {
     out.client = out.client.take().or_else(|| super::join_clients(calls));
     found.files.sort();
     found.files.dedup();
@@ -234,7 +304,7 @@ fn add_script(
 
 /// Adds what all ways through a script set alike; what they set differently depends on the way.
 fn add_environment(launch: &mut Launch, ways: &[&Launch]) {
-    let names: std::collections::BTreeSet<&String> = ways.iter().flat_map(|l| l.environment.keys()).collect();
+    let names: BTreeSet<&String> = ways.iter().flat_map(|l| l.environment.keys()).collect();
     for name in names {
         let values: Vec<_> = ways.iter().map(|l| l.environment.get(name)).collect();
         let Some(first) = values.iter().flatten().next() else {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Evaluator;
 use crate::arith::{self, Num};
+use crate::lanes::{Lanes, each_value};
 use crate::output::{Note, Word};
 use crate::syntax::ast::Word as WordNode;
 use crate::value::{Shape, Span, Value, Why};
@@ -37,13 +38,21 @@ impl Evaluator<'_> {
     }
 
     pub(super) fn arith_value(&mut self, world: &mut World, word: &WordNode, text: &Arc<str>, at: Span) -> Value {
-        match self.arith_word(world, word, at) {
-            Num::Known(number) => Value::text(number.to_string(), at),
-            Num::Unknown(from) => self.unknown_number(text.clone(), from, at),
+        let number = self.arith_word(world, word, at);
+        self.number_value(&number, text, at)
+    }
+
+    /// A number as text; one that is not known under a name.
+    pub(super) fn number_value(&self, number: &Num, name: &Arc<str>, at: Span) -> Value {
+        match number {
+            Num::Known(n) => Value::text(n.to_string(), at),
+            Num::Each(numbers) => each_value(numbers.iter().map(|n| n.to_string().into()).collect(), at),
+            Num::Unknown(from) => self.unknown_number(name.clone(), from.clone(), at),
         }
     }
 
     pub(super) fn unknown_number(&self, name: Arc<str>, from: BTreeSet<Arc<str>>, at: Span) -> Value {
+        self.lanes.check(&from);
         let id = self
             .fresh(Why::Arithmetic, name.clone(), at, BTreeSet::new(), Shape::Number)
             .id;
@@ -63,6 +72,7 @@ impl arith::Vars for Names<'_, '_, '_> {
         let Some(index) = index else {
             return self.evaluator.lookup(self.world, name, self.at).unwrap_or_default();
         };
+        let index = &self.evaluator.lanes.one(index.clone());
         match (self.world.vars.get(name).map(|v| &v.value), index) {
             (Some(VarValue::Indexed(items)), Num::Known(n)) if items.iter().all(|(_, w)| !w.splits) => items
                 .iter()
@@ -81,18 +91,12 @@ impl arith::Vars for Names<'_, '_, '_> {
     }
 
     fn set(&mut self, name: &str, index: Option<&Num>, value: &Num) {
-        let value = match value {
-            Num::Known(n) => Value::text(n.to_string(), self.at),
-            Num::Unknown(from) => self
-                .evaluator
-                .unknown_number(format!("${name}").into(), from.clone(), self.at),
-        };
+        let value = self.evaluator.number_value(value, &format!("${name}").into(), self.at);
         let name: Arc<str> = name.into();
-        match index {
+        match index.cloned().map(|index| self.evaluator.lanes.one(index)) {
             None => self.evaluator.assign_scalar(self.world, &name, value, self.at),
-            Some(Num::Known(n)) => self.evaluator.assign_index(self.world, &name, *n, value, self.at),
+            Some(Num::Known(n)) => self.evaluator.assign_index(self.world, &name, n, value, self.at),
             Some(Num::Unknown(from)) => {
-                let from = from.clone();
                 let unknown = self
                     .evaluator
                     .unknown_value(Why::Transform, format!("${{{name}[@]}}"), self.at, from);
@@ -110,6 +114,11 @@ impl arith::Vars for Names<'_, '_, '_> {
                 };
                 self.world.vars.insert(name, Arc::new(var));
             }
+            Some(Num::Each(_)) => self.evaluator.lanes.void(),
         }
+    }
+
+    fn lanes(&mut self) -> &mut Lanes {
+        &mut self.evaluator.lanes
     }
 }

@@ -97,10 +97,8 @@ impl Evaluator<'_> {
             if append {
                 text.push_text(")".into(), at);
             }
-            match self.arith(world, &text, at) {
-                Num::Known(n) => Value::text(n.to_string(), at),
-                Num::Unknown(from) => self.unknown_number(format!("${name}").into(), from, at),
-            }
+            let number = self.arith(world, &text, at);
+            self.number_value(&number, &format!("${name}").into(), at)
         } else if append {
             let mut text = self.lookup(world, name, at).unwrap_or_default();
             text.append(&value);
@@ -123,6 +121,7 @@ impl Evaluator<'_> {
         let old = world.vars.get(name).cloned();
         if let Some(VarValue::Assoc(items)) = old.as_ref().map(|v| &v.value) {
             let key = self.value(world, index);
+            self.lanes.void_for(&key);
             let mut items = items.clone();
             if items.len() >= self.limits.words {
                 self.bound(at, format!("more than {} elements in {name}", self.limits.words));
@@ -157,7 +156,9 @@ impl Evaluator<'_> {
             );
             return;
         }
-        match self.arith_word(world, index, at) {
+        let number = self.arith_word(world, index, at);
+        match self.lanes.one(number) {
+            Num::Each(_) => self.lanes.void(),
             Num::Known(n) => {
                 let text = if append {
                     let mut old = match world.vars.get(name).map(|v| &v.value) {
@@ -302,7 +303,8 @@ impl Evaluator<'_> {
         let mut next = list.last().map_or(0, |(i, _)| i + 1);
         for item in items {
             if let Some(key) = &item.key {
-                if let Num::Known(n) = self.arith_word(world, key, at) {
+                let number = self.arith_word(world, key, at);
+                if let Num::Known(n) = self.lanes.one(number) {
                     next = n.max(0);
                 }
                 let value = self.value(world, &item.value);

@@ -14,6 +14,9 @@ impl Evaluator<'_> {
     pub(super) fn builtin(&mut self, name: &str, mut world: World, call: &Invocation<'_>) -> Result<Vec<World>, World> {
         let at = call.at;
         let args = &call.argv[1..];
+        if super::laned::looks_at_text(name) && args.iter().any(|w| w.value.is_laned()) {
+            self.lanes.void();
+        }
         if matches!(name, "echo" | "printf" | "cat" | "exec") && matches!(world.out, Sink::File(_)) && name != "cat" {
             self.record_invocation(&world, call, CommandKind::Builtin);
         }
@@ -91,6 +94,7 @@ impl Evaluator<'_> {
                 for word in args {
                     world.status = match self.arith(&mut world, &word.value, at) {
                         Num::Known(n) => Status::Known(i32::from(n == 0)),
+                        Num::Each(numbers) => self.zero_in_lanes(&numbers),
                         Num::Unknown(from) => self.unknown_status(&format!("let {}", word.value.display()), at, from),
                     };
                 }
@@ -384,9 +388,11 @@ impl Evaluator<'_> {
         let Some(line) = lines.get(taken) else {
             return Some(None);
         };
+        self.lanes.void_for_several(line);
         // An output may hold any number of lines.
         let many = line.unknowns().any(|u| {
             u.shape != crate::value::Shape::Number
+                && u.each.is_none()
                 && !matches!(u.why, Why::Environment | Why::Host | Why::Default | Why::Process)
         });
         if many {
@@ -426,7 +432,8 @@ impl Evaluator<'_> {
             None
         } else if whole {
             // Up to a delimiter that this reader does not look for: all of it, and the end is reached.
-            self.read_all(world).map(|text| Some(text.trim_newlines()))
+            self.read_all(world)
+                .map(|text| Some(self.settled(text).trim_newlines()))
         } else {
             self.next_line(world)
         };
@@ -483,6 +490,7 @@ impl Evaluator<'_> {
             let rest = match line.known() {
                 Some(text) => Value::text(rest_of(&text, last, &separators), at),
                 None => {
+                    self.lanes.void_for(&line);
                     let tail = fields.split_off(last);
                     self.words_as_text(&tail)
                 }

@@ -10,7 +10,7 @@ use crate::arith::Num;
 use crate::output::{Literal, Word};
 use crate::pattern::Pattern;
 use crate::syntax::ast::{Cond, PartKind, Word as WordNode};
-use crate::value::{Shape, Span, Unknown, Value, Why};
+use crate::value::{PieceKind, Shape, Span, Unknown, Value, Why};
 use crate::world::{Condition, Fact, Refine, Status, Var, VarValue, World, id_of};
 
 /// An answer, or the question that has to be asked.
@@ -100,6 +100,7 @@ impl Evaluator<'_> {
         match answer {
             Answer::Known(yes) => Status::Known(i32::from(!yes)),
             Answer::Ask(q) => {
+                self.lanes.check(&q.depends_on);
                 let text: Arc<str> = short(&q.text).into();
                 let key = id_of(Why::Status, &q.text, if q.stable { Span::NOWHERE } else { at });
                 let literal = Literal {
@@ -261,6 +262,11 @@ impl Evaluator<'_> {
         if let Some(answer) = pattern.matches_value(value) {
             return Answer::Known(answer);
         }
+        if !pattern.has_unknown()
+            && let Some(answer) = self.lanes.ask(value, |text| pattern.matches(text))
+        {
+            return Answer::Known(answer);
+        }
         let literal = pattern.literal();
         if let (Some(unknown), Some(text)) = (value.single_unknown(), &literal)
             && let Some(fact) = world.facts.get(&unknown.id)
@@ -307,8 +313,8 @@ impl Evaluator<'_> {
                     let mut pattern = Pattern::default();
                     for piece in right.pieces() {
                         match &piece.kind {
-                            crate::value::PieceKind::Text(text) => pattern.push_literal(text),
-                            crate::value::PieceKind::Unknown(unknown) => pattern.push_unknown(unknown.clone()),
+                            PieceKind::Text(text) => pattern.push_literal(text),
+                            PieceKind::Unknown(unknown) => pattern.push_unknown(unknown.clone()),
                         }
                     }
                     // Asked the other way round when only the right side is unknown.
@@ -331,9 +337,12 @@ impl Evaluator<'_> {
                 )),
             },
             "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" => {
-                let number = |v: &Value| match v.known() {
+                let mut number = |v: &Value| match v.known() {
                     Some(text) => text.trim().parse::<i64>().ok().map(Num::Known),
-                    None => Some(Num::Unknown(v.depends_on())),
+                    None => match self.lane_numbers(v) {
+                        Some(numbers) => numbers,
+                        None => Some(Num::Unknown(v.depends_on())),
+                    },
                 };
                 match (number(left), number(right)) {
                     (Some(a), Some(b)) => self.compare(world, op, (left, a), (right, b)),
@@ -358,13 +367,20 @@ impl Evaluator<'_> {
             "-gt" => a > b,
             _ => a >= b,
         };
-        if let (Num::Known(a), Num::Known(b)) = (&left.1, &right.1) {
-            return Answer::Known(holds(*a, *b));
+        match (&left.1, &right.1) {
+            (Num::Known(a), Num::Known(b)) => return Answer::Known(holds(*a, *b)),
+            (Num::Each(numbers), Num::Known(_) | Num::Each(_)) | (Num::Known(_), Num::Each(numbers)) => {
+                let own = |lane| Some(holds(left.1.in_lane(lane)?, right.1.in_lane(lane)?));
+                let answers: Vec<bool> = (0..numbers.len()).filter_map(own).collect();
+                return Answer::Known(self.lanes.agree(&answers).unwrap_or_default());
+            }
+            _ => {}
         }
         // A short list of possible numbers that all give one answer.
         let numbers = |side: &(&Value, Num)| -> Option<Vec<i64>> {
             match &side.1 {
                 Num::Known(n) => Some(vec![*n]),
+                Num::Each(_) => None,
                 Num::Unknown(_) => side.0.possible_texts()?.iter().map(|t| t.trim().parse().ok()).collect(),
             }
         };
@@ -442,6 +458,28 @@ impl Evaluator<'_> {
                 return Answer::Known(first);
             }
         }
+        if let Some(compiled) = compiled
+            .as_ref()
+            .filter(|regex| regex.captures_len() == 1 && left.is_laned())
+        {
+            let whole = |text: &str| compiled.find(text).map(|found| found.len() == text.len());
+            match self.lanes.ask(left, |text| Some(compiled.is_match(text))) {
+                Some(true) if self.lanes.ask(left, whole) == Some(true) => {
+                    let word = Word {
+                        value: super::laned::placed(left, at),
+                        span: at,
+                        ..Word::default()
+                    };
+                    self.set_matched(world, vec![(0, word)]);
+                    return Answer::Known(true);
+                }
+                Some(false) => {
+                    self.set_matched(world, Vec::new());
+                    return Answer::Known(false);
+                }
+                _ => self.lanes.void(),
+            }
+        }
         // A number-shaped unknown matches the usual check for a number.
         if let Some(shape) = left.single_unknown().map(|u| u.shape)
             && shape == Shape::Number
@@ -497,6 +535,10 @@ impl Evaluator<'_> {
                 ));
             }
         }
+        self.set_matched(world, items);
+    }
+
+    fn set_matched(&self, world: &mut World, items: Vec<(i64, Word)>) {
         let var = Var {
             value: VarValue::Indexed(items),
             exported: false,
@@ -510,6 +552,7 @@ impl Evaluator<'_> {
     pub(super) fn arith_status(&mut self, world: &mut World, word: &WordNode, at: Span) -> Status {
         match self.arith_word(world, word, at) {
             Num::Known(n) => Status::Known(i32::from(n == 0)),
+            Num::Each(numbers) => self.zero_in_lanes(&numbers),
             Num::Unknown(from) => {
                 let text = self.value(world, word).display();
                 self.unknown_status(&format!("(({}))", short(text.trim())), at, from)

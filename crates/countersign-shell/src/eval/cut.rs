@@ -239,7 +239,7 @@ pub(super) fn substring(value: &Value, first: &Num, count: Option<&Num>) -> Opti
         None => len,
         Some(Num::Known(n)) if *n < 0 => len + n,
         Some(Num::Known(n)) => start.saturating_add(*n).min(len),
-        Some(Num::Unknown(_)) => return None,
+        Some(Num::Unknown(_) | Num::Each(_)) => return None,
     };
     if end <= start {
         return Some(Value::empty());

@@ -90,6 +90,7 @@ impl Evaluator<'_> {
     ) {
         let at = word.span;
         let Some(text) = word.value.known() else {
+            self.lanes.void_for(&word.value);
             // `export "$pair"`: a known name in front of `=` is enough.
             let first = word.value.pieces().first().and_then(|p| match &p.kind {
                 crate::value::PieceKind::Text(text) => Some(text.clone()),
@@ -254,10 +255,8 @@ impl Evaluator<'_> {
                     _ => value,
                 };
                 if attributes.integer {
-                    match self.arith(world, &value, at) {
-                        Num::Known(n) => Value::text(n.to_string(), at),
-                        Num::Unknown(from) => self.unknown_number(format!("${name}").into(), from, at),
-                    }
+                    let number = self.arith(world, &value, at);
+                    self.number_value(&number, &format!("${name}").into(), at)
                 } else {
                     value
                 }
@@ -283,6 +282,7 @@ impl Evaluator<'_> {
         let mut functions = false;
         for word in &invocation.argv[1..] {
             let Some(text) = word.value.known() else {
+                self.lanes.void_for(&word.value);
                 let shown = super::flow::short(&word.value.display());
                 self.note(
                     Note::Unsupported,
@@ -312,7 +312,8 @@ impl Evaluator<'_> {
             let value = match &var.value {
                 VarValue::Indexed(items) => {
                     let index = Value::text(index, at);
-                    let Num::Known(n) = self.arith(world, &index, at) else {
+                    let number = self.arith(world, &index, at);
+                    let Num::Known(n) = self.lanes.one(number) else {
                         return;
                     };
                     VarValue::Indexed(items.iter().filter(|(i, _)| *i != n).cloned().collect())

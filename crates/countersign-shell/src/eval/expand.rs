@@ -64,7 +64,7 @@ impl Fields {
                         word.span = piece.at;
                     }
                     word.value.push_piece(piece);
-                    word.splits |= unknown.shape != Shape::Number;
+                    word.splits |= unknown.shape != Shape::Number && unknown.each.is_none();
                 }
                 PieceKind::Text(text) => self.split_text(text, piece.at, separators, alone),
             }
@@ -197,6 +197,7 @@ impl Evaluator<'_> {
                     fields.quoted(&value);
                 } else {
                     let separators = self.separators(world);
+                    self.whole_lanes(&value, &separators);
                     fields.split(&value, &separators, alone);
                 }
             }
@@ -234,6 +235,7 @@ impl Evaluator<'_> {
                     word.value.append(&item.value);
                 } else {
                     let separators = self.separators(world);
+                    self.whole_lanes(&item.value, &separators);
                     fields.split(&item.value, &separators, true);
                     if item.splits
                         && let Some(current) = fields.current.as_mut()
@@ -256,6 +258,7 @@ impl Evaluator<'_> {
             let separators = self.separators(world);
             let missing_number = value.is_empty();
             if !missing_number {
+                self.whole_lanes(&value, &separators);
                 fields.split(&value, &separators, alone);
             }
         }
@@ -370,6 +373,7 @@ impl Evaluator<'_> {
                         parts: vec![part.clone()],
                     };
                     let value = self.value(world, &single);
+                    self.lanes.void_for(&value);
                     for piece in value.pieces() {
                         match &piece.kind {
                             PieceKind::Text(known) if part.quoted => pattern.push_literal(known),
@@ -434,7 +438,7 @@ impl Evaluator<'_> {
         self.substituted = Some(status);
         let mut outputs: Vec<Value> = Vec::new();
         for child in &mut children {
-            let output = std::mem::take(&mut child.buffer).trim_newlines();
+            let output = self.settled(std::mem::take(&mut child.buffer)).trim_newlines();
             if outputs.iter().all(|o| !o.same(&output)) {
                 outputs.push(output);
             }
@@ -483,6 +487,7 @@ impl Evaluator<'_> {
 
     /// Set a plain variable.
     pub(super) fn assign_scalar(&mut self, world: &mut World, name: &Arc<str>, value: Value, at: Span) {
+        let value = self.settled(value);
         let value = self.bounded(value, at);
         let exported = world.vars.get(name).is_some_and(|v| v.exported);
         self.store(world, name, Var::scalar(value, exported), at);
@@ -494,6 +499,7 @@ impl Evaluator<'_> {
     pub(super) fn split_value(&mut self, world: &World, value: &Value, at: Span) -> Vec<Word> {
         let separators = self.separators(world);
         let mut fields = Fields::new(at);
+        self.whole_lanes(value, &separators);
         fields.split(value, &separators, true);
         fields.close();
         for word in &mut fields.done {

@@ -65,7 +65,7 @@ impl Evaluator<'_> {
         let after = if stmt.background {
             self.in_background(stmt, worlds, at)
         } else {
-            self.stmt_inner(stmt, worlds, at)
+            self.stmt_of_all(stmt, worlds, at)
         };
         self.depth -= 1;
         after
@@ -73,7 +73,7 @@ impl Evaluator<'_> {
 
     /// What stands beyond the depth bound: anything may have been set.
     pub(super) fn not_evaluated(&mut self, worlds: Vec<World>, at: Span) -> Vec<World> {
-        if self.out.truncated.is_none() {
+        if self.keeps() && self.out.truncated.is_none() {
             self.out.truncated = Some(format!("nested too deeply at line {}", at.line));
         }
         let unknown = self.fresh(
@@ -210,6 +210,9 @@ impl Evaluator<'_> {
         if self.subshells > 0 {
             world.flow = Flow::Exit;
             return Some(world);
+        }
+        if !self.keeps() {
+            return None;
         }
         self.end(&world, at);
         self.collect_files(&world);
@@ -426,8 +429,11 @@ impl Evaluator<'_> {
         self.settle(done, at, self.limits.worlds, Why::Joined, true)
     }
 
-    fn pattern_answer(&self, world: &World, value: &Value, pattern: &crate::pattern::Pattern) -> Option<bool> {
-        let answer = pattern.matches_value(value);
+    fn pattern_answer(&mut self, world: &World, value: &Value, pattern: &crate::pattern::Pattern) -> Option<bool> {
+        let mut answer = pattern.matches_value(value);
+        if answer.is_none() && !pattern.has_unknown() {
+            answer = self.lanes.ask(value, |text| pattern.matches(text));
+        }
         if answer.is_none()
             && let (Some(unknown), Some(text)) = (value.single_unknown(), pattern.literal())
             && let Some(fact) = world.facts.get(&unknown.id)
@@ -451,6 +457,7 @@ impl Evaluator<'_> {
             when_true.push(Refine::Equal(unknown.clone(), Value::text(literal.as_str(), at)));
             when_false.push(Refine::NotEqual(unknown.clone(), literal.into()));
         }
+        self.lanes.check(&value.depends_on());
         let stable = value.unknowns().all(|u| u.stable);
         let key = id_of(Why::Status, &text, if stable { Span::NOWHERE } else { at });
         let literal = Literal {
@@ -479,9 +486,5 @@ fn required(worlds: &mut [World], forks: &[Literal]) {
 
 /// A text cut for messages.
 pub(super) fn short(text: &str) -> String {
-    let mut out: String = text.chars().take(100).collect();
-    if out.len() < text.len() {
-        out.push('…');
-    }
-    out
+    crate::lanes::cut(text, 100, "…")
 }

@@ -1,6 +1,7 @@
 //! The evaluator: statements on sets of worlds, in order, within bounds. It starts nothing and reads nothing but
 //! the scripts of the given tree.
 
+mod apart;
 mod arithmetic;
 mod assign;
 mod awk;
@@ -9,9 +10,11 @@ mod condition;
 mod container;
 mod cut;
 mod declare;
+mod distances;
 mod expand;
 mod filters;
 mod flow;
+mod laned;
 mod loops;
 mod params;
 pub(crate) mod paths;
@@ -23,14 +26,17 @@ mod redirect;
 mod sed;
 mod simple;
 mod test;
+mod text;
 mod variables;
 
 pub(crate) use declare::is_name;
+use distances::Distances;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cache::ScriptCache;
+use crate::lanes::{Lanes, MARK, each_value, is_plain};
 use crate::limits::Limits;
 use crate::output::{Call, Command, Diagnostic, Evaluation, Note, Word};
 use crate::pmap::PMap;
@@ -72,6 +78,10 @@ pub struct Environment {
     pub unknown_prefixes: Vec<String>,
     /// Names that are known to be set and not empty, without a known value.
     pub filled: BTreeSet<String>,
+    /// Variables of which each of several points has a value of its own, by point; all lists are equally long, and no
+    /// other list names these variables. The evaluation is that of the first point and of those that
+    /// [`Evaluation::holds`] names besides.
+    pub each: BTreeMap<String, Vec<String>>,
     /// All others.
     pub rest: Rest,
 }
@@ -108,6 +118,12 @@ pub struct Answer {
 pub trait Answers {
     /// What is known about the command; None when nothing is.
     fn answer(&self, command: &Command) -> Option<Answer>;
+
+    /// Whether anything is known of a program, whatever its arguments.
+    fn knows(&self, program: &str) -> bool {
+        let _ = program;
+        true
+    }
 }
 
 /// Evaluate a script for one environment.
@@ -142,6 +158,16 @@ pub(crate) struct Evaluator<'a> {
     limits: Limits,
     out: Evaluation,
     notes: BTreeSet<Diagnostic>,
+    /// The points that are evaluated together.
+    lanes: Lanes,
+    /// What was kept outside of worlds: commands, notes, ends, scripts.
+    effects: usize,
+    /// Points go alone.
+    alone: bool,
+    /// What the statement in which the points may go alone began with: losses and effects.
+    baseline: Option<(usize, usize)>,
+    /// The points parted in that statement.
+    parted: bool,
     steps: usize,
     bytes: usize,
     depth: usize,
@@ -168,6 +194,8 @@ pub(crate) struct Evaluator<'a> {
     exited: Vec<World>,
     /// Status of the last command substitution, for assignments.
     substituted: Option<Status>,
+    /// The input that was last put together, how much of it was taken, and the rest as one text.
+    stdin: Option<(Arc<Vec<Value>>, usize, Value)>,
 }
 
 impl<'a> Evaluator<'a> {
@@ -180,6 +208,11 @@ impl<'a> Evaluator<'a> {
             limits: setup.limits,
             out: Evaluation::default(),
             notes: BTreeSet::new(),
+            lanes: Lanes::new(setup.environment.each.values().next().map_or(0, Vec::len)),
+            effects: 0,
+            alone: false,
+            baseline: None,
+            parted: false,
             steps: 0,
             bytes: 0,
             depth: 0,
@@ -199,6 +232,7 @@ impl<'a> Evaluator<'a> {
             no_errexit: 0,
             exited: Vec::new(),
             substituted: None,
+            stdin: None,
         }
     }
 
@@ -209,6 +243,7 @@ impl<'a> Evaluator<'a> {
             self.out.truncated = Some(message);
             return;
         };
+        self.no_marks(&text);
         let script = self.cache.script(&self.setup.script, &text);
         let file = self.load(&script);
         let called = if self.setup.called_as.is_empty() {
@@ -235,6 +270,15 @@ impl<'a> Evaluator<'a> {
         for (name, value) in &environment.variables {
             let var = Var::scalar(Value::text(value.as_str(), Span::NOWHERE), true);
             vars.insert(name.as_str().into(), Arc::new(var));
+        }
+        let lanes = environment.each.values().next().map_or(0, Vec::len);
+        for (name, texts) in &environment.each {
+            if texts.len() != lanes || !texts.iter().all(|text| is_plain(text)) {
+                self.lanes.void();
+            }
+            let texts = texts.iter().map(|text| text.as_str().into()).collect();
+            let value = each_value(texts, Span::NOWHERE);
+            vars.insert(name.as_str().into(), Arc::new(Var::scalar(value, true)));
         }
         for (names, shape) in [
             (&environment.unknown, Shape::Any),
@@ -331,34 +375,20 @@ impl<'a> Evaluator<'a> {
         *worlds = after;
     }
 
-    fn collect_files(&mut self, world: &World) {
-        for (key, file) in world.files.iter().filter(|(_, file)| file.at != Span::NOWHERE) {
-            let known = self.out.written.entry(key.clone()).or_default();
-            if known.len() < 16 && !known.iter().any(|f| f.content.same(&file.content)) {
-                known.push((**file).clone());
-            }
+    /// A script that holds the mark itself could be taken for what differs between points.
+    fn no_marks(&self, text: &str) {
+        if text.contains(MARK) {
+            self.lanes.void();
         }
-    }
-
-    fn finish(mut self) -> Evaluation {
-        for command in &self.out.commands {
-            for word in command.argv.iter().chain(command.assignments.iter().map(|(_, w)| w)) {
-                for unknown in word.value.unknowns() {
-                    self.out
-                        .unknowns
-                        .entry(unknown.name.clone())
-                        .or_insert_with(|| unknown.clone());
-                }
-            }
-        }
-        self.out.diagnostics = self.notes.into_iter().collect();
-        self.out
     }
 
     /// Register a script as read: its number for spans, its issues as notes.
     fn load(&mut self, script: &Arc<Script>) -> u32 {
         if let Some(index) = self.out.files.iter().position(|f| *f == script.path) {
             return index as u32;
+        }
+        if !self.keeps() {
+            return 0;
         }
         let file = self.out.files.len() as u32;
         self.out.files.push(script.path.clone());
@@ -379,13 +409,16 @@ impl<'a> Evaluator<'a> {
     }
 
     pub(crate) fn note(&mut self, note: Note, at: Span, message: String) {
-        if self.notes.len() < MAX_NOTES {
+        if self.keeps() && self.notes.len() < MAX_NOTES {
             self.notes.insert(Diagnostic { note, at, message });
         }
     }
 
     /// Stop at a bound: what follows is not known.
     fn bound(&mut self, at: Span, message: String) {
+        if !self.keeps() {
+            return;
+        }
         if self.out.truncated.is_none() {
             self.out.truncated = Some(message.clone());
         }
@@ -394,6 +427,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn step(&mut self, at: Span) -> bool {
+        self.check_parting();
         self.steps += 1;
         if self.steps > self.limits.steps && !self.stop {
             self.bound(at, format!("more than {} steps", self.limits.steps));
@@ -425,6 +459,7 @@ impl<'a> Evaluator<'a> {
         from: BTreeSet<Arc<str>>,
         shape: Shape,
     ) -> Arc<Unknown> {
+        self.lanes.check(&from);
         let name = name.into();
         let mut depends_on = from;
         if depends_on.is_empty() {
@@ -439,6 +474,8 @@ impl<'a> Evaluator<'a> {
             shape,
             choices: Vec::new(),
             stable: false,
+            each: None,
+            written: None,
         })
     }
 
@@ -451,8 +488,9 @@ impl<'a> Evaluator<'a> {
         let text: String = if text.is_empty() {
             "?".into()
         } else {
-            text.chars().take(160).collect()
+            crate::lanes::cut(text, 160, "")
         };
+        self.lanes.check(&from);
         Status::unknown(text, at, from)
     }
 
@@ -497,6 +535,10 @@ impl<'a> Evaluator<'a> {
             }
         }
         if kept.len() > most {
+            if self.lanes.several() && !self.differ_for_all(&kept) {
+                // A point alone has fewer, or others that are nearest.
+                self.lanes.void();
+            }
             if why == Why::Joined {
                 let message =
                     format!("more than {most} combinations of unknowns: values that differ were put together");
@@ -521,68 +563,6 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// How far the first worlds are from each other: asking is dear, and joining two changes one of them only.
-struct Distances {
-    /// By the lower and the higher of the two.
-    rows: Vec<Vec<usize>>,
-}
-
-impl Distances {
-    /// Worlds that are looked at at once.
-    const WINDOW: usize = 12;
-
-    fn of(worlds: &[World]) -> Distances {
-        let many = worlds.len().min(Distances::WINDOW);
-        let row = |i: usize| {
-            (0..many)
-                .map(|j| {
-                    if i < j {
-                        worlds[i].distance(&worlds[j])
-                    } else {
-                        usize::MAX
-                    }
-                })
-                .collect()
-        };
-        Distances {
-            rows: (0..many).map(row).collect(),
-        }
-    }
-
-    /// The least distance and its two worlds.
-    fn nearest(&self) -> (usize, usize, usize) {
-        let mut best = (usize::MAX, 0, 1);
-        for (i, row) in self.rows.iter().enumerate() {
-            for (j, distance) in row.iter().enumerate() {
-                if *distance < best.0 {
-                    best = (*distance, i, j);
-                }
-            }
-        }
-        best
-    }
-
-    /// The world at `j` went into the one at `i`.
-    fn joined(&mut self, i: usize, j: usize, worlds: &[World]) {
-        self.rows.remove(j);
-        for row in &mut self.rows {
-            row.remove(j);
-        }
-        let many = worlds.len().min(Distances::WINDOW);
-        if self.rows.len() < many {
-            let new = many - 1;
-            for (other, row) in self.rows.iter_mut().enumerate() {
-                row.push(worlds[other].distance(&worlds[new]));
-            }
-            self.rows.push(vec![usize::MAX; many]);
-        }
-        for other in (0..many).filter(|other| *other != i) {
-            let (low, high) = (i.min(other), i.max(other));
-            self.rows[low][high] = worlds[low].distance(&worlds[high]);
-        }
-    }
-}
-
 /// The unknown that an environment variable is.
 pub(crate) fn environment_unknown(name: &str, shape: Shape) -> Arc<Unknown> {
     let shown: Arc<str> = format!("${name}").into();
@@ -594,5 +574,7 @@ pub(crate) fn environment_unknown(name: &str, shape: Shape) -> Arc<Unknown> {
         shape,
         choices: Vec::new(),
         stable: true,
+        each: None,
+        written: None,
     })
 }

@@ -113,7 +113,7 @@ impl Evaluator<'_> {
             }
             None => match self.lookup(world, name, at) {
                 Some(value) => {
-                    let splits = !value.is_known();
+                    let splits = value.unknowns().any(|u| u.each.is_none());
                     vec![Word {
                         value,
                         span: at,
@@ -136,7 +136,9 @@ impl Evaluator<'_> {
         at: Span,
     ) -> Vec<Word> {
         let first = self.arith_word(world, offset, at);
+        let first = self.lanes.one(first);
         let count = length.map(|l| self.arith_word(world, l, at));
+        let count = count.map(|count| self.lanes.one(count));
         if items.iter().any(|w| w.splits) || !matches!((&first, &count), (Num::Known(_), None | Some(Num::Known(_)))) {
             let from = items.iter().flat_map(|w| w.value.depends_on()).collect();
             let value = self.unknown_value(Why::Transform, "a slice of a list", at, from);
@@ -255,7 +257,7 @@ impl Evaluator<'_> {
     fn element(&mut self, world: &mut World, name: &Arc<str>, index: &WordNode, at: Span) -> Option<Value> {
         if let Some(VarValue::Assoc(items)) = world.vars.get(name).map(|v| v.value.clone()) {
             let key = self.value(world, index);
-            return match key.known() {
+            return match self.lanes.text(&key) {
                 Some(key) => items.get(&*key).map(|w| w.value.clone()),
                 None => {
                     let all = items
@@ -268,10 +270,12 @@ impl Evaluator<'_> {
             };
         }
         let number = self.arith_word(world, index, at);
+        let number = self.lanes.one(number);
         if &**name == "BASH_SOURCE" && world.vars.get(name).is_none() {
             return match number {
                 Num::Known(n) => usize::try_from(n).ok().and_then(|n| self.source_path(world, n, at)),
                 Num::Unknown(from) => Some(self.unknown_value(Why::Transform, "${BASH_SOURCE[…]}", at, from)),
+                Num::Each(_) => None,
             };
         }
         if matches!(&**name, "PIPESTATUS" | "BASH_VERSINFO") && world.vars.get(name).is_none() {
@@ -465,7 +469,9 @@ impl Evaluator<'_> {
             }
             ParamOp::Substring(offset, length) => {
                 let first = self.arith_word(world, offset, at);
+                let first = self.lanes.one(first);
                 let count = length.as_ref().map(|l| self.arith_word(world, l, at));
+                let count = count.map(|count| self.lanes.one(count));
                 substring(&value, &first, count.as_ref())
             }
             ParamOp::Case(upper, all, word) => {

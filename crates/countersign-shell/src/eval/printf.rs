@@ -103,6 +103,10 @@ impl Evaluator<'_> {
         let known = value.known();
         match (letter, known) {
             // A plain string takes its pieces along.
+            ('q', None) if spec.is_empty() && value.is_laned() => match self.quoted_in_lanes(value) {
+                Some(quoted) => out.append(&quoted),
+                None => out.append(value),
+            },
             ('s' | 'b' | 'q', None) if spec.is_empty() => out.append(value),
             ('s', Some(_)) if spec.is_empty() => out.append(value),
             ('q', Some(text)) => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::simple::{Invocation, child_process};
 use super::{Evaluator, paths};
+use crate::lanes::MARK;
 use crate::output::{CommandKind, Note, Word};
 use crate::value::{PieceKind, Shape, Span, Value, Why};
 use crate::world::{Sink, Source, Status, World};
@@ -52,6 +53,10 @@ impl Evaluator<'_> {
         if let Some(started) = super::container::started(inner) {
             return self.in_container(world, &started, &call);
         }
+        if self.answers.is_some_and(|answers| answers.knows(name)) && call.argv.iter().any(|w| w.value.is_laned()) {
+            // What is known may depend on what differs.
+            self.lanes.void();
+        }
         let mut status = None;
         let answer = self
             .answers
@@ -63,13 +68,13 @@ impl Evaluator<'_> {
                 None => self.program_output(&mut world, &call),
             }
             status = answer.status.map(Status::Known);
-        } else if let Some(computed) = self.compute(&mut world, base, inner, at) {
+        } else if let Some(computed) = self.computed(&mut world, base, inner, at) {
             self.emit(&mut world, &computed.output, at);
             status = Some(computed.status);
         } else {
             self.program_output(&mut world, &call);
         }
-        world.status = status.unwrap_or_else(|| Status::Ran(call.argv, at));
+        world.status = status.unwrap_or(Status::Ran(call.argv, at));
         vec![world]
     }
 
@@ -81,6 +86,8 @@ impl Evaluator<'_> {
         let shown = super::flow::short(&self.words_as_text(&call.argv).display());
         let name: Arc<str> = format!("$({shown})").into();
         let mut from: BTreeSet<Arc<str>> = call.argv.iter().flat_map(|w| w.value.depends_on()).collect();
+        // It is not known for any single point either.
+        from.remove(MARK);
         from.insert(name.clone());
         let value = self.unknown_value(Why::Output, name, call.at, from);
         self.emit(world, &value, call.at);
@@ -177,7 +184,10 @@ impl Evaluator<'_> {
             return content.map(|c| (c, arguments));
         }
         match world.input {
-            Source::Lines(..) => self.read_all(world).map(|text| (text, Vec::new())),
+            Source::Lines(..) => {
+                let text = self.read_all(world)?;
+                Some((self.settled(text), Vec::new()))
+            }
             Source::Unknown => None,
         }
     }
@@ -224,7 +234,27 @@ impl Evaluator<'_> {
         })
     }
 
-    fn compute(&mut self, world: &mut World, base: &str, argv: &[Word], at: Span) -> Option<Computed> {
+    /// Computes; what is given to a program has to be the same for all points, unless it only passes it on.
+    fn computed(&mut self, world: &mut World, base: &str, argv: &[Word], at: Span) -> Option<Computed> {
+        let laned = |value: &Value| value.is_laned() || value.differs();
+        let input = match &world.input {
+            Source::Lines(lines, taken) => lines.iter().skip(*taken).any(laned),
+            Source::Unknown => false,
+        };
+        let passes = matches!(base, "cat" | "tee");
+        if computes(base) && (argv.iter().any(|w| laned(&w.value)) || (input && !passes)) {
+            if filters(base)
+                && !self.lanes.is_void()
+                && let Some(computed) = self.computed_in_lanes(world, base, argv, at)
+            {
+                return Some(computed);
+            }
+            self.lanes.void();
+        }
+        self.compute(world, base, argv, at)
+    }
+
+    pub(super) fn compute(&mut self, world: &mut World, base: &str, argv: &[Word], at: Span) -> Option<Computed> {
         let args = argv.get(1..)?;
         match base {
             "true" => Some(Computed {
@@ -372,6 +402,8 @@ impl Evaluator<'_> {
             if text == "-s" {
                 separator = args.get(index)?.value.known()?.into_owned();
                 index += 1;
+            } else if let Some(own) = text.strip_prefix("-s") {
+                separator = own.to_owned();
             } else {
                 numbers.push(text.trim().parse::<i64>().ok()?);
             }
@@ -408,7 +440,8 @@ impl Evaluator<'_> {
             return None;
         }
         let text = self.words_as_text(args);
-        match self.arith(world, &text, at) {
+        let number = self.arith(world, &text, at);
+        match self.lanes.one(number) {
             crate::arith::Num::Known(n) => {
                 let status = Status::Known(i32::from(n == 0));
                 Some(Computed {
@@ -416,7 +449,7 @@ impl Evaluator<'_> {
                     status,
                 })
             }
-            crate::arith::Num::Unknown(_) => None,
+            crate::arith::Num::Unknown(_) | crate::arith::Num::Each(_) => None,
         }
     }
 
@@ -505,6 +538,55 @@ impl Evaluator<'_> {
             }
         }
     }
+}
+
+/// Whether a program of these only turns text into text.
+fn filters(base: &str) -> bool {
+    !matches!(
+        base,
+        "cat" | "tee" | "touch" | "rm" | "mv" | "cp" | "ln" | "env" | "printenv"
+    ) && computes(base)
+}
+
+/// Whether the output of a program is computed when what it is given is known.
+fn computes(base: &str) -> bool {
+    matches!(
+        base,
+        "basename"
+            | "dirname"
+            | "realpath"
+            | "readlink"
+            | "seq"
+            | "expr"
+            | "cat"
+            | "tee"
+            | "touch"
+            | "rm"
+            | "mv"
+            | "cp"
+            | "ln"
+            | "env"
+            | "printenv"
+            | "sed"
+            | "awk"
+            | "gawk"
+            | "mawk"
+            | "grep"
+            | "egrep"
+            | "fgrep"
+            | "tr"
+            | "cut"
+            | "head"
+            | "tail"
+            | "sort"
+            | "uniq"
+            | "wc"
+            | "rev"
+            | "tac"
+            | "paste"
+            | "xargs"
+            | "bc"
+    )
 }
 
 fn is_shell(base: &str) -> bool {

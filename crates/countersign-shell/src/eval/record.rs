@@ -4,7 +4,8 @@ use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use super::Evaluator;
-use crate::output::{Command, End};
+use crate::lanes::MARK;
+use crate::output::{Command, End, Evaluation};
 use crate::value::{PieceKind, Span};
 use crate::world::{Status, Var, World, same_var};
 
@@ -15,6 +16,9 @@ impl Evaluator<'_> {
     /// Record a command; an equal one of another world takes it in. Gives its place in the list.
     pub(super) fn record(&mut self, command: Command) -> Option<usize> {
         let at = command.span;
+        if !self.keeps() {
+            return None;
+        }
         if self.out.commands.len() >= self.limits.commands {
             self.bound(at, format!("more than {} commands", self.limits.commands));
             return None;
@@ -67,7 +71,7 @@ impl Evaluator<'_> {
     }
 
     pub(super) fn end(&mut self, world: &World, at: Span) {
-        if self.out.ends.len() >= MAX_ENDS {
+        if !self.keeps() || self.out.ends.len() >= MAX_ENDS {
             return;
         }
         let status = match world.status {
@@ -92,6 +96,45 @@ impl Evaluator<'_> {
                 calls: calls.clone(),
             }),
         }
+    }
+}
+
+impl Evaluator<'_> {
+    pub(super) fn collect_files(&mut self, world: &World) {
+        for (key, file) in world.files.iter().filter(|(_, file)| file.at != Span::NOWHERE) {
+            let known = self.out.written.entry(key.clone()).or_default();
+            if known.len() < 16 && !known.iter().any(|f| f.content.same(&file.content)) {
+                known.push((**file).clone());
+            }
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Evaluation {
+        for command in &self.out.commands {
+            for word in command.argv.iter().chain(command.assignments.iter().map(|(_, w)| w)) {
+                for unknown in word.value.unknowns() {
+                    self.out
+                        .unknowns
+                        .entry(unknown.name.clone())
+                        .or_insert_with(|| unknown.clone());
+                }
+            }
+        }
+        // A file whose name differs between points is another file for each of them.
+        let named = |key: &Arc<str>| key.contains(MARK);
+        if self.out.truncated.is_some()
+            || self.out.written.keys().any(named)
+            || self
+                .out
+                .commands
+                .iter()
+                .any(|c| c.files.iter().any(|(key, _)| named(key)))
+        {
+            self.lanes.void();
+        }
+        self.out.holds = self.lanes.held();
+        self.out.diagnostics = self.notes.into_iter().collect();
+        self.out
     }
 }
 

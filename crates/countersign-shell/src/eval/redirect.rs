@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Evaluator, paths};
+use crate::builder::joined_lines;
 use crate::output::{Redirect, Word};
 use crate::syntax::RedirectOp;
 use crate::syntax::ast::{PartKind, Redir};
@@ -97,6 +98,8 @@ impl Evaluator<'_> {
     }
 
     fn apply(&mut self, world: &mut World, redir: &Redir, target: &Word, at: Span) {
+        // Another file for each point.
+        self.lanes.void_for(&target.value);
         let name = target.value.known();
         let key = paths::key(&world.cwd, &target.value);
         match redir.op {
@@ -192,8 +195,9 @@ impl Evaluator<'_> {
     pub(super) fn file_content(&mut self, world: &World, path: &Value) -> Option<Value> {
         let key = paths::key(&world.cwd, path);
         if let Some(file) = world.files.get(&key) {
-            return Some(file.content.clone());
+            return Some(self.settled(file.content.clone()));
         }
+        self.lanes.void_for(path);
         let known = path.known()?;
         if known == "/dev/null" {
             return Some(Value::empty());
@@ -221,12 +225,7 @@ impl Evaluator<'_> {
         let Source::Lines(lines, taken) = world.input.clone() else {
             return None;
         };
-        let mut out = Value::empty();
-        for line in lines.iter().skip(taken) {
-            out.append(line);
-            let at = line.pieces().last().map_or(Span::NOWHERE, |p| p.at);
-            out.push_text("\n".into(), at);
-        }
+        let out = joined_lines(lines.get(taken..).unwrap_or_default());
         world.input = Source::Lines(lines.clone(), lines.len());
         Some(out)
     }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::{Evaluator, paths};
+use crate::builder::joined_lines;
 use crate::output::{Call, Command, CommandKind, Note, Redirect, Word};
 use crate::pmap::PMap;
 use crate::syntax::Script;
 use crate::syntax::ast::{Arg, Simple, Stmt};
-use crate::value::{PieceKind, Shape, Span, Value, Why};
+use crate::value::{Shape, Span, Value, Why};
 use crate::world::{Flow, Frame, FrameKind, Function, Source, Status, VarValue, World};
 
 /// A command about to run: what the record and the callee need.
@@ -122,7 +123,10 @@ impl Evaluator<'_> {
             .and_then(|w| w.value.known())
             .map(|n| n.into_owned())
         else {
-            // The program itself is not known.
+            // The program itself is not known; for one point it may be.
+            if invocation.argv.first().is_some_and(|w| w.value.is_laned()) {
+                self.lanes.void();
+            }
             let from = invocation.argv[0].value.depends_on();
             let shown = super::flow::short(&invocation.argv[0].value.display());
             self.record_invocation(&world, &invocation, CommandKind::External);
@@ -170,18 +174,7 @@ impl Evaluator<'_> {
         invocation: &Invocation<'_>,
         kind: CommandKind,
     ) -> Option<usize> {
-        let stdin = match &world.input {
-            Source::Lines(lines, taken) if lines.len() < 20_000 => {
-                let mut text = Value::empty();
-                for line in lines.iter().skip(*taken) {
-                    text.append(line);
-                    let at = line.pieces().last().map_or(Span::NOWHERE, |p| p.at);
-                    text.push_text("\n".into(), at);
-                }
-                Some(text)
-            }
-            _ => None,
-        };
+        let stdin = self.stdin(world, invocation.at);
         let in_function = world
             .frames
             .iter()
@@ -206,6 +199,26 @@ impl Evaluator<'_> {
             files: world.files.clone(),
         };
         self.record(command)
+    }
+
+    /// What is left of the input as one text, where it is known. Every command of a loop may have the same.
+    fn stdin(&mut self, world: &World, at: Span) -> Option<Value> {
+        let Source::Lines(lines, taken) = &world.input else {
+            return None;
+        };
+        if lines.len() >= 20_000 {
+            return None;
+        }
+        if let Some((of, from, text)) = &self.stdin
+            && Arc::ptr_eq(of, lines)
+            && from == taken
+        {
+            return Some(text.clone());
+        }
+        let text = joined_lines(lines.get(*taken..).unwrap_or_default());
+        self.count_bytes(at, text.size());
+        self.stdin = Some((lines.clone(), *taken, text.clone()));
+        Some(text)
     }
 
     fn enter_call(
@@ -376,13 +389,18 @@ impl Evaluator<'_> {
 
     /// The script of the tree at a known path.
     pub(super) fn tree_script(&mut self, world: &World, path: &Value) -> Option<(Arc<Script>, u32)> {
-        path.known()?;
+        if path.known().is_none() {
+            // The tree may have the script of one point.
+            self.lanes.check(&path.depends_on());
+            return None;
+        }
         let key = paths::key(&world.cwd, path);
         if world.files.get(&key).is_some() {
             return None;
         }
         let inside = paths::in_tree(&self.setup.roots, &key)?;
         let text = self.files.read(&inside)?;
+        self.no_marks(&text);
         if self.out.files.len() >= self.limits.files && !self.out.files.iter().any(|f| **f == *inside) {
             self.note(
                 Note::Bound,
@@ -454,88 +472,6 @@ impl Evaluator<'_> {
             after
         });
         self.settle(after, at, self.limits.worlds, Why::Joined, true)
-    }
-
-    /// `eval`, `bash -c`, traps: a text as statements in this world. Unknown pieces of it stay unknown pieces of
-    /// its words.
-    pub(super) fn eval_text(&mut self, world: World, text: &Value, at: Span) -> Vec<World> {
-        if text.is_empty() {
-            return vec![World {
-                status: Status::Known(0),
-                ..world
-            }];
-        }
-        let mut holes: Vec<Value> = Vec::new();
-        let mut rendered = String::new();
-        let mut any_text = false;
-        for piece in text.pieces() {
-            match &piece.kind {
-                PieceKind::Text(known) => {
-                    any_text |= !known.trim().is_empty();
-                    // The marker must mean only what is put here.
-                    rendered.push_str(&known.replace(crate::syntax::HOLE, "?"));
-                }
-                PieceKind::Unknown(unknown) => {
-                    rendered.push_str(&format!(
-                        "{}{}{}",
-                        crate::syntax::HOLE,
-                        holes.len(),
-                        crate::syntax::HOLE_END
-                    ));
-                    holes.push(Value::unknown(unknown.clone(), piece.at));
-                }
-            }
-        }
-        if !any_text {
-            let shown = super::flow::short(&text.display());
-            self.note(
-                Note::ForeignCode,
-                at,
-                format!("text that is not known is evaluated: {shown}"),
-            );
-            return self.foreign(vec![world], &format!("eval of {shown}"), at);
-        }
-        if !holes.is_empty() {
-            let shown = super::flow::short(&text.display());
-            self.note(
-                Note::ForeignCode,
-                at,
-                format!("text that is partly unknown is evaluated: {shown}"),
-            );
-        }
-        let known_at = text.pieces().iter().map(|p| p.at).find(|a| a.line > 0).unwrap_or(at);
-        if self.calls_open >= self.limits.call_depth || self.depth + 8 >= super::MAX_DEPTH {
-            self.note(Note::Bound, at, "evaluated text nested too deeply; not followed".into());
-            return self.foreign(vec![world], "eval", at);
-        }
-        self.count_bytes(at, rendered.len());
-        self.steps += rendered.len() / 16;
-        // Words are placed where the text was written when it starts in this file, else at the `eval`.
-        let place = if known_at.file == self.file { known_at } else { at };
-        let start = crate::syntax::Pos {
-            line: place.line.max(1),
-            col: place.col.max(1),
-        };
-        let path = self.script.path.clone();
-        let script = Arc::new(Script::parse_with(&path, &rendered, &self.limits, start, holes));
-        for issue in script.issues() {
-            let span = Span {
-                file: self.file,
-                line: issue.at.line,
-                col: issue.at.col,
-            };
-            self.note(
-                Note::Syntax(issue.kind),
-                span,
-                format!("in evaluated text: {}", issue.message),
-            );
-        }
-        let saved = std::mem::replace(&mut self.script, script.clone());
-        self.calls_open += 1;
-        let after = self.block(&script.body, vec![world]);
-        self.calls_open -= 1;
-        self.script = saved;
-        after
     }
 }
 

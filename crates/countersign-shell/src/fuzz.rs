@@ -1,0 +1,101 @@
+//! What fuzzers and properties try with any text.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::{
+    Command, Environment, Evaluation, Limits, Rest, ScriptCache, Setup, Value, evaluate, in_lane, scan, unwrap_wrappers,
+};
+
+/// The values of a variable for points that are evaluated together.
+const EACH: [&str; 4] = ["1", "8", "64", "a-b"];
+
+/// Any bytes as a script, parsed, scanned and evaluated: for one point, and for several together, which must give what it
+/// gives for each of them. Must return for every input.
+pub fn fuzz_entry(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let limits = Limits {
+        steps: 20_000,
+        total_bytes: 4 << 20,
+        ..Limits::default()
+    };
+    let _ = scan("fuzz.sh", &text, &limits);
+    let files: BTreeMap<String, Arc<str>> = [("fuzz.sh".to_string(), Arc::from(&*text))].into();
+    let cache = ScriptCache::new(limits);
+    let run = |environment| {
+        let setup = Setup {
+            script: "fuzz.sh".into(),
+            roots: vec!["/w".into()],
+            environment,
+            limits,
+            ..Setup::default()
+        };
+        evaluate(&files, &cache, &setup)
+    };
+    for rest in [Rest::Unset, Rest::Unknown] {
+        let evaluation = run(Environment {
+            rest,
+            ..Environment::default()
+        });
+        for command in &evaluation.commands {
+            let _ = (
+                command.display(),
+                command.environment(),
+                unwrap_wrappers(command).argv.len(),
+            );
+        }
+    }
+    let together = run(Environment {
+        each: [("N".to_owned(), EACH.map(str::to_owned).to_vec())].into(),
+        ..Environment::default()
+    });
+    for lane in &together.holds {
+        let alone = run(Environment {
+            variables: [("N".to_owned(), EACH[*lane].to_owned())].into(),
+            ..Environment::default()
+        });
+        // A bound that one of them met first says nothing about the other, and what differs between points says that it
+        // cannot be read.
+        let bound = alone.truncated.is_some() || alone.commands.len() >= limits.commands;
+        if !bound && !differs(&together) {
+            assert_eq!(told(&together, *lane), told(&alone, 0), "for {}", EACH[*lane]);
+        }
+    }
+}
+
+fn differs(evaluation: &Evaluation) -> bool {
+    let of = |command: &Command| {
+        let words = command
+            .argv
+            .iter()
+            .chain(command.assignments.iter().map(|(_, word)| word));
+        words.map(|word| &word.value).any(Value::differs) || command.environment().values().any(Value::differs)
+    };
+    evaluation.commands.iter().any(of)
+}
+
+/// What an evaluation says of one of its points. Commands that several ways start alike are said once: ways that are the
+/// same for one point may differ for another.
+fn told(evaluation: &Evaluation, lane: usize) -> Vec<String> {
+    let own = |text: &str| in_lane(text, lane).into_owned();
+    let mut out: Vec<String> = Vec::new();
+    let mut add = |text: String| {
+        if !out.contains(&text) {
+            out.push(text);
+        }
+    };
+    for command in &evaluation.commands {
+        let mut text = own(&command.display());
+        for (name, value) in command.environment() {
+            // What the point was given stands in every command.
+            if &*name != "N" {
+                text.push_str(&own(&format!("\n  {name}={}", value.display())));
+            }
+        }
+        add(text);
+    }
+    for end in &evaluation.ends {
+        add(format!("ends {:?} at {}", end.status, evaluation.place(end.at)));
+    }
+    out
+}
