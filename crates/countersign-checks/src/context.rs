@@ -216,7 +216,8 @@ impl<'a> Context<'a> {
             .get_or_init(|| {
                 let policy = self.policy();
                 let rules = self.section("scripts", &policy.scripts)?;
-                scripts::collect(self.evidence, policy, rules, self.launches().map_err(Cause::clone)?)
+                let launches = self.launches().map_err(Cause::clone)?;
+                scripts::collect(self.evidence, policy, rules, launches, self.memo.patterns(rules))
             })
             .as_ref()
     }

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use countersign_core::{BlobId, Cause, CommitSha, Evidence};
 use countersign_matrix::{Configs, Files as _, MatrixRules, Near};
-use countersign_policy::Policy;
+use countersign_policy::{Policy, ScriptRules};
 use countersign_records::changelog::{ChangelogRules, History};
 
+use crate::facts::acts::Patterns;
 use crate::facts::tree::TreeFiles;
 
 /// How many revisions' configs are kept. One judgement needs three: trusted, merge base and head.
@@ -31,6 +32,7 @@ pub struct Memo(Arc<Kept>);
 struct Kept {
     configs: Mutex<Vec<(Key, Read)>>,
     histories: Mutex<Vec<(BlobId, Arc<History>)>>,
+    patterns: Mutex<Vec<(ScriptRules, Arc<Patterns>)>>,
 }
 
 /// Configs, and the texts of the master configs that they were read from.
@@ -104,6 +106,15 @@ impl Memo {
             keep(&self.0.configs, key, (configs.clone(), texts));
         }
         Ok(configs)
+    }
+
+    /// What the rules about scripts look for.
+    pub fn patterns(&self, rules: &ScriptRules) -> Arc<Patterns> {
+        find(&self.0.patterns, rules).unwrap_or_else(|| {
+            let patterns = Arc::new(Patterns::new(rules));
+            keep(&self.0.patterns, rules.clone(), patterns.clone());
+            patterns
+        })
     }
 
     /// The changelog as it was, read; its id must be that of the text.

@@ -2,6 +2,7 @@
 //! section 12.3). What only looks like it (clients, option files, the harness itself) is told apart by its target.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use countersign_launch::point::DeriveRules;
 use countersign_launch::{Arg, Source, Text, detect};
@@ -38,15 +39,21 @@ pub struct Act {
 /// Longest command that is shown, in characters.
 const SHOWN: usize = 120;
 
-/// Reads scripts by the rules of a policy.
-pub struct Reader<'r> {
-    rules: &'r ScriptRules,
+/// What the rules of a policy look for in texts.
+#[derive(Debug)]
+pub struct Patterns {
     /// An engine's file or folder in a text of the shell.
     target: Option<Regex>,
     /// The same in Python, where a module can be looked up or imported.
     module: Option<Regex>,
     writes: Option<Regex>,
     mount: Option<Regex>,
+}
+
+/// Reads scripts by the rules of a policy.
+pub struct Reader<'r> {
+    rules: &'r ScriptRules,
+    patterns: Arc<Patterns>,
 }
 
 /// Where the script is when a command runs, as far as its text tells.
@@ -57,10 +64,10 @@ struct Place {
     serving: bool,
 }
 
-impl<'r> Reader<'r> {
-    /// For a policy.
+impl Patterns {
+    /// Of a policy.
     #[must_use]
-    pub fn new(rules: &'r ScriptRules) -> Self {
+    pub fn new(rules: &ScriptRules) -> Self {
         let any = |words: &[String]| {
             words
                 .iter()
@@ -75,7 +82,6 @@ impl<'r> Reader<'r> {
         let import = format!(r"(?:import|from)\s+(?:{modules})\b");
         let build = |pattern: &str| Regex::new(pattern).ok();
         Self {
-            rules,
             target: build(&format!(
                 "{files}|{look_up}|{import}[^\\n]*__file__|__file__[^\\n]*{import}"
             )),
@@ -87,6 +93,14 @@ impl<'r> Reader<'r> {
                 r"(?:^|[\s(])(?:-v|--volume|--mount|--container-mounts)(?:=|\s+)\S*[^\s:,]+:(?:(?:{folders})/|\S*(?:site|dist)-packages/(?:{modules})\b)"
             )),
         }
+    }
+}
+
+impl<'r> Reader<'r> {
+    /// For a policy, and what its rules look for.
+    #[must_use]
+    pub fn new(rules: &'r ScriptRules, patterns: Arc<Patterns>) -> Self {
+        Self { rules, patterns }
     }
 
     /// Whether a path is a script of a kind that is read.
@@ -139,7 +153,11 @@ impl<'r> Reader<'r> {
             if let Some((kind, how)) = self.command(command, &mut place) {
                 // Of a program that is written out here, the line that names its target tells more than its call.
                 let names = |line: &&str| {
-                    let module = self.module.as_ref().is_some_and(|module| module.is_match(line));
+                    let module = self
+                        .patterns
+                        .module
+                        .as_ref()
+                        .is_some_and(|module| module.is_match(line));
                     module || self.rules.model_files.iter().any(|file| line.contains(file.as_str()))
                 };
                 let telling = command
@@ -167,9 +185,12 @@ impl<'r> Reader<'r> {
         let Some((kind, how)) = self.code(text) else {
             return Vec::new();
         };
-        let line = text
-            .lines()
-            .position(|line| self.module.as_ref().is_some_and(|module| module.is_match(line)));
+        let line = text.lines().position(|line| {
+            self.patterns
+                .module
+                .as_ref()
+                .is_some_and(|module| module.is_match(line))
+        });
         let offset = u32::try_from(line.unwrap_or_default()).unwrap_or_default();
         let shown = text.lines().nth(line.unwrap_or_default()).unwrap_or_default().trim();
         vec![Act {
@@ -189,7 +210,7 @@ impl<'r> Reader<'r> {
             return Some(found);
         }
         let whole = joined(command);
-        if self.mount.as_ref().is_some_and(|mount| mount.is_match(&whole)) {
+        if self.patterns.mount.as_ref().is_some_and(|mount| mount.is_match(&whole)) {
             return Some((Kind::Engine, "mounts a file over the image's"));
         }
         if let Some(found) = self.install(&words, place) {
@@ -309,10 +330,10 @@ impl<'r> Reader<'r> {
 
     /// Python that writes, and what it writes to.
     fn code(&self, text: &str) -> Option<(Kind, &'static str)> {
-        if !self.writes.as_ref()?.is_match(text) {
+        if !self.patterns.writes.as_ref()?.is_match(text) {
             return None;
         }
-        if self.module.as_ref()?.is_match(text) {
+        if self.patterns.module.as_ref()?.is_match(text) {
             return Some((Kind::Engine, "rewrites a file of the serving stack"));
         }
         let model = self.rules.model_files.iter().any(|file| {
@@ -366,7 +387,10 @@ impl<'r> Reader<'r> {
     }
 
     fn is_target(&self, text: &str) -> bool {
-        self.target.as_ref().is_some_and(|target| target.is_match(text))
+        self.patterns
+            .target
+            .as_ref()
+            .is_some_and(|target| target.is_match(text))
     }
 
     /// The repository that the current folder is a clone of, if it is the serving stack's.

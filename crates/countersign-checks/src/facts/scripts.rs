@@ -8,9 +8,9 @@ use countersign_core::evidence::{ChangeStatus, ChangedFile};
 use countersign_core::{Cause, Evidence, Observed};
 use countersign_matrix::line_diff;
 use countersign_policy::{Policy, ScriptRules};
-use countersign_shell::{Limits, RawCommand, RawWord, scan_bounded};
+use countersign_shell::{RawCommand, RawWord, ScriptCache, scan_script};
 
-use super::acts::{self, Act, Reader};
+use super::acts::{self, Act, Patterns, Reader};
 use super::launches::{Group, Launches};
 use countersign_launch::Source;
 
@@ -111,14 +111,15 @@ pub fn collect(
     policy: &Policy,
     rules: &ScriptRules,
     launches: &Launches<'_>,
+    patterns: Arc<Patterns>,
 ) -> Result<Scripts, Cause> {
-    let reader = Reader::new(rules);
+    let reader = Reader::new(rules, patterns);
     let files = evidence
         .changed_files
         .known()
         .map_err(Cause::clone)?
         .map_or(&[][..], Vec::as_slice);
-    let mut queue: VecDeque<Wanted> = changed(files, rules).collect();
+    let mut queue: VecDeque<Wanted> = changed(files, rules, &reader).collect();
     let shared = |path: &str| {
         let named = |folder: &String| path == folder || (folder.ends_with('/') && path.starts_with(folder.as_str()));
         policy.layout.shared.iter().any(|shared| shared.paths.iter().any(named))
@@ -160,7 +161,7 @@ pub fn collect(
             Observed::Absent => continue,
             Observed::Unavailable(cause) => return Err(cause),
         };
-        let (script, before) = read(evidence, &reader, &wanted, &text)?;
+        let (script, before) = read(evidence, &reader, launches.scripts(), &wanted, &text)?;
         let called_before = match (script.changed, script.called_anew) {
             (_, true) => BTreeSet::new(),
             (true, _) => reader.calls(&wanted.before, &before, &policy.derive),
@@ -186,8 +187,11 @@ fn listed(evidence: &Evidence, path: &str) -> bool {
     }
 }
 
-fn changed<'r>(files: &'r [ChangedFile], rules: &'r ScriptRules) -> impl Iterator<Item = Wanted> + 'r {
-    let reader = Reader::new(rules);
+fn changed<'r>(
+    files: &'r [ChangedFile],
+    rules: &'r ScriptRules,
+    reader: &'r Reader<'r>,
+) -> impl Iterator<Item = Wanted> + 'r {
     files
         .iter()
         .filter(|file| file.status != ChangeStatus::Removed)
@@ -206,6 +210,7 @@ fn changed<'r>(files: &'r [ChangedFile], rules: &'r ScriptRules) -> impl Iterato
 fn read(
     evidence: &Evidence,
     reader: &Reader<'_>,
+    scripts: &ScriptCache,
     wanted: &Wanted,
     text: &Arc<str>,
 ) -> Result<(Script, Vec<RawCommand>), Cause> {
@@ -221,9 +226,9 @@ fn read(
     let (commands, acts) = if reader.is_python(&wanted.path) {
         (Vec::new(), reader.python(text, 1, text.lines().count()))
     } else {
-        let scanned = scan_bounded(&wanted.path, text, &Limits::default());
+        let scanned = scan_script(&scripts.script(&wanted.path, text));
         if let Some(before) = before.filter(|_| changed) {
-            let before = scan_bounded(&wanted.before, &before, &Limits::default());
+            let before = scan_script(&scripts.script(&wanted.before, &before));
             // What was not read may differ.
             changed = !(before.whole && scanned.whole && same_commands(&before.commands, &scanned.commands));
             old = before.commands;
@@ -523,7 +528,7 @@ mod tests {
 
     #[test]
     fn comments_are_no_change_of_what_a_script_does() {
-        let commands = |text: &str| scan_bounded("s.sh", text, &Limits::default()).commands;
+        let commands = |text: &str| scan_script(&ScriptCache::default().script("s.sh", &text.into())).commands;
         let same = |a: &str, b: &str| same_commands(&commands(a), &commands(b));
         assert!(same("# one\nrun --a 1\n", "# two\n\nrun \\\n  --a 1 # three\n"));
         assert!(!same("run --a 1\n", "run --a 2\n"));
