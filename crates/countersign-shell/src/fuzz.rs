@@ -77,7 +77,11 @@ fn differs(evaluation: &Evaluation) -> bool {
 /// What an evaluation says of one of its points. Commands that several ways start alike are said once: ways that are the
 /// same for one point may differ for another.
 fn told(evaluation: &Evaluation, lane: usize) -> Vec<String> {
-    let own = |text: &str| in_lane(text, lane).into_owned();
+    // How a status that is not known is called depends on where ways were put together.
+    let own = |text: &str| {
+        let text = in_lane(text, lane);
+        text.split("$? of:").next().unwrap_or_default().to_owned()
+    };
     let mut out: Vec<String> = Vec::new();
     let mut add = |text: String| {
         if !out.contains(&text) {

@@ -262,6 +262,9 @@ proptest! {
             "y=$(cat g)", "eval \"x=$N; run $x\"", "bash -c \"run $N $x\"", "printf '%q ' $x | tee q; run \"$(cat q)\"", "printf -v y %q \"$x\"",
             "trap 'run $N $x' EXIT", "y=$(seq -s, 1 $N)", "y=${x%,*}", "y=${#x}", "mapfile -t a <<< \"$x\"", "IFS=, read -r y z <<< \"$x\"",
             "echo $N | run", "! [ \"$N\" -gt 8 ]", "x=$?", "{ x=3; [ \"$N\" -gt 8 ] && x=4; }", "(x=$N; run $x)", "run & y=$!",
+            "while probe; do if [ \"$N\" -gt 8 ]; then x=1; fi; done", "while probe; do x=$N; done", "until probe; do y=$((y + N)); done",
+            "for i in $(probe); do a+=(\"$i\" $N); done", "while probe; do a=($N 1); done", "while read -r l; do x=$x$l; done < <(probe)",
+            "x=8", "y=1", "a=(8)", "while probe; do run $x; [ \"$N\" -gt 8 ] && break; done", "probe && x=$N || y=$N",
             "if [ \"$N\" -gt 8 ]; then set -e; fi", "if [ \"$N\" -gt 8 ]; then trap 'run t' EXIT; fi", "if [ \"$N\" -gt 8 ]; then echo 1 > f; fi",
         ]), 1..12)) {
         let mut text = statements.join("\n");

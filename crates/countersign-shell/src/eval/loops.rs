@@ -257,6 +257,10 @@ impl Evaluator<'_> {
 
     /// Every variable that differs from the state at the loop's start becomes unknown.
     fn widen(&mut self, world: &mut World, entry: &World, at: Span) {
+        if self.lanes.several() && !self.differ_for_all(&[world.clone(), entry.clone()]) {
+            // What a point leaves as it is stays known for it.
+            self.lanes.void();
+        }
         for name in world.vars.differing(&entry.vars, crate::world::same_var) {
             let Some(var) = world.vars.get(&name).cloned() else {
                 continue;
