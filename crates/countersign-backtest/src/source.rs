@@ -96,9 +96,7 @@ impl Source {
         state.differ(Some(before), Some(after), "", 0, &mut found)?;
         Ok(found.list())
     }
-}
 
-impl Source {
     /// What reading contents has taken so far. Evidence asks for them when they are needed, so a part of it is taken while
     /// checks run; elsewhere contents are there before judging begins.
     pub(crate) fn reading(&self) -> Duration {

@@ -62,7 +62,7 @@ impl Times {
             let _ = write!(out, " #{number} {:.1} ms", time.as_secs_f64() * 1e3);
         }
         out.push('\n');
-        out.push_str("Processor time of the judging thread. A fact that several checks need is part of the time of the first that asks for it.\n");
+        out.push_str("Processor time of the judging thread; contents that a check asks for count as reading the clone. A fact that several checks need is part of the time of the first that asks for it.\n");
         out
     }
 }
