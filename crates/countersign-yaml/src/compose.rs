@@ -30,6 +30,7 @@ pub fn parse(text: &str, limits: &Limits) -> Result<Document, YamlError> {
             value: Value::Null,
         },
         duplicate_keys: Vec::new(),
+        anchors: false,
     }))
 }
 
@@ -146,6 +147,7 @@ impl<'t> Composer<'t> {
                 }
                 Event::DocumentEnd => {
                     self.anchors.clear();
+                    let anchors = !self.anchor_names.is_empty();
                     self.anchor_names.clear();
                     let root = self.root.take().unwrap_or(Node {
                         span,
@@ -154,7 +156,11 @@ impl<'t> Composer<'t> {
                     let mut duplicate_keys = std::mem::take(&mut self.duplicates);
                     // Inner mappings close before outer ones; report in the order of the text.
                     duplicate_keys.sort_by_key(|duplicate| (duplicate.line, duplicate.column));
-                    self.documents.push(Document { root, duplicate_keys });
+                    self.documents.push(Document {
+                        root,
+                        duplicate_keys,
+                        anchors,
+                    });
                 }
                 Event::Scalar(text, style, anchor, tag) => {
                     source::check_scalar(self.text, style, &span, self.flow_depth > 0, self.stack.is_empty())?;

@@ -16,6 +16,7 @@ mod compose;
 mod error;
 mod mapping;
 mod node;
+mod pieces;
 mod resolve;
 mod serde_node;
 mod source;
@@ -24,6 +25,7 @@ mod strict;
 pub use compose::{parse, parse_all};
 pub use error::{YamlError, YamlErrorKind};
 pub use node::{Document, DuplicateKey, Entry, Map, Node, OpaqueKind, Segment, Span, Value};
+pub use pieces::{Piece, Root, pieces};
 pub use serde_node::{from_node, from_str};
 pub use strict::{Problem, Strict};
 

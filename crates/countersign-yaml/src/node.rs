@@ -94,6 +94,8 @@ pub struct Document {
     pub root: Node,
     /// Every repeated key, in the order of the text.
     pub duplicate_keys: Vec<DuplicateKey>,
+    /// Whether anything has an anchor, used or not.
+    pub anchors: bool,
 }
 
 /// One step of a path into a tree.
@@ -232,6 +234,9 @@ impl Node {
     /// does. An integer and a float are never equal here, nor are a boolean and an integer; two `.nan` are.
     #[must_use]
     pub fn same_value(&self, other: &Node) -> bool {
+        if std::ptr::eq(self, other) {
+            return true;
+        }
         match (&self.value, &other.value) {
             (Value::Null, Value::Null) => true,
             (Value::Bool(a), Value::Bool(b)) => a == b,

@@ -12,6 +12,7 @@ mod slide;
 mod strict;
 mod suggest;
 mod textdiff;
+mod version;
 
 use std::fmt;
 

@@ -1,13 +1,12 @@
 //! The block to append instead, derived from what the pull request meant to add.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use countersign_yaml::{Limits, Node, Value, parse};
 use serde::Serialize;
 
 use super::strict::{FIRST_KEY, History, LINK_KEY, item_starts};
-use super::{ChangelogRules, Item, Links, MAX_BYTES};
+use super::{ChangelogRules, Item, Links, MAX_BYTES, version};
 
 /// A replacement that the merge-time rules accept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,26 +26,31 @@ pub(super) fn suggest(history: &History, head: &[u8], links: Links, rules: &Chan
         return None;
     }
     let text = clean(head)?;
-    let limits = Limits {
-        max_bytes: MAX_BYTES,
-        ..Limits::default()
+    let placed = match version::in_pieces(&text, history, rules) {
+        Some(placed) => placed,
+        None => version::whole(&text, rules)?,
     };
-    let document = parse(&text, &limits).ok()?;
     // Items of the head that the base does not have, each base item counted once, in order.
-    let mut known: BTreeMap<String, usize> = BTreeMap::new();
-    for node in history.nodes() {
-        *known.entry(signature(node)).or_default() += 1;
+    let base_items = &history.version().items;
+    let common = base_items
+        .iter()
+        .zip(&placed)
+        .take_while(|(was, is)| was.is(is))
+        .count();
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    for item in &base_items[common..] {
+        *known.entry(item.signature()).or_default() += 1;
     }
     let mut added = Vec::new();
-    for node in document.root.as_seq()? {
-        match known.get_mut(&signature(node)) {
+    for item in &placed[common..] {
+        match known.get_mut(item.signature()) {
             Some(count) if *count > 0 => *count -= 1,
-            _ => added.push(node),
+            _ => added.push(item),
         }
     }
     let mut items = Vec::new();
-    for node in added {
-        let item = Item::read(node, rules).ok()?;
+    for item in added {
+        let item = item.item()?;
         let link = match links {
             Links::PullRequest(number) => rules.link(number),
             Links::DefaultBranch if rules.is_canonical(&item.pr_link) => item.pr_link.clone(),
@@ -58,7 +62,7 @@ pub(super) fn suggest(history: &History, head: &[u8], links: Links, rules: &Chan
         return None;
     }
     // The author's own lines are kept where the rules accept them, comments and quoting included.
-    let starts = item_starts(text.as_bytes());
+    let starts = item_starts(&text);
     let own: Option<Vec<String>> = items
         .iter()
         .map(|(item, link)| own_block(&text, &starts, item, link))
@@ -77,21 +81,6 @@ pub(super) fn suggest(history: &History, head: &[u8], links: Links, rules: &Chan
                 restore_history: !head.starts_with(base),
             })
         })
-}
-
-/// The item's values but its link, in a form that can be compared.
-fn signature(node: &Node) -> String {
-    match &node.value {
-        Value::Map(map) => {
-            let fields: BTreeMap<String, String> = map
-                .iter()
-                .filter(|(key, _)| key.as_str() != Some("pr-link"))
-                .map(|(key, value)| (key.scalar_text(), value.to_json().to_string()))
-                .collect();
-            format!("{fields:?}")
-        }
-        _ => node.to_json().to_string(),
-    }
 }
 
 /// The head as text with the mistakes mended that hide its items: line ends, tabs, NUL, the final newline.
