@@ -52,6 +52,10 @@ impl fmt::Display for Problem {
     }
 }
 
+fn moved(line: u32, by: i64) -> u32 {
+    u32::try_from(i64::from(line) + by).unwrap_or(line)
+}
+
 /// What all rows of one entry share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
@@ -92,8 +96,11 @@ pub struct Entry {
     pub fixed: Vec<FixedBlock>,
     /// `scenarios.agentic-coding`.
     pub agentic: Vec<AgenticBlock>,
-    /// The whole entry as parsed, for comparing revisions.
-    pub raw: Node,
+    /// The whole entry as parsed, for comparing revisions. Where it was read first its places were these, see
+    /// [`Entry::place`]; byte offsets may be those within the entry.
+    pub raw: Arc<Node>,
+    /// How many lines further down it stands.
+    pub(crate) moved: i64,
 }
 
 impl Entry {
@@ -104,6 +111,33 @@ impl Entry {
             ScenarioType::Fixed => !self.fixed.is_empty(),
             ScenarioType::Agentic => !self.agentic.is_empty(),
         }
+    }
+
+    /// Where something in [`Entry::raw`] is written.
+    #[must_use]
+    pub fn place(&self, span: Span) -> Span {
+        Span {
+            line: moved(span.line, self.moved),
+            ..span
+        }
+    }
+
+    /// The same entry where its key is on another line.
+    pub(crate) fn at(self: &Arc<Self>, line: u32) -> Arc<Self> {
+        if self.head.span.line == line {
+            return Arc::clone(self);
+        }
+        let mut head = Head::clone(&self.head);
+        let further = i64::from(line) - i64::from(head.span.line);
+        head.span.line = line;
+        let mut out = Self::clone(self);
+        out.head = Arc::new(head);
+        out.moved += further;
+        let fixed = out.fixed.iter_mut().flat_map(|block| &mut block.rows);
+        for row in fixed.chain(out.agentic.iter_mut().flat_map(|block| &mut block.rows)) {
+            row.span.line = moved(row.span.line, further);
+        }
+        Arc::new(out)
     }
 
     /// Every search-space row with its scenario type, in order.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as MapEntry;
 use std::sync::Arc;
 
-use countersign_yaml::{Limits, Node, Strict, parse};
+use countersign_yaml::{Document, Limits, Node, Strict, parse};
 
 use crate::entry::{Entry, Problem};
 use crate::files::Files;
@@ -25,6 +25,8 @@ pub struct Masters {
     pub problems: Vec<Problem>,
     /// Keys written twice in one mapping. The generator keeps the last one silently, and so does the expansion.
     pub duplicates: Vec<Problem>,
+    /// Something has an anchor.
+    pub(crate) anchors: bool,
     /// Every key that is written, also of entries that cannot be read.
     keys: BTreeMap<Arc<str>, Option<usize>>,
 }
@@ -124,7 +126,7 @@ fn read_tree(
     file: &Arc<str>,
     problems: &mut Vec<Problem>,
     duplicates: &mut Vec<Problem>,
-) -> Option<Node> {
+) -> Option<Document> {
     let Some(text) = files.read(file) else {
         problems.push(file_problem(file, "the file is missing", "restore it"));
         return None;
@@ -143,7 +145,7 @@ fn read_tree(
                     "keep one of the two; the last one counts",
                 )
             }));
-            Some(document.root)
+            Some(document)
         }
         Err(error) => {
             problems.push(Problem {
@@ -162,9 +164,11 @@ pub fn read_masters(files: &dyn Files, layout: &Layout, rules: &MatrixRules) -> 
     let mut masters = Masters::default();
     for path in &layout.masters {
         let file: Arc<str> = Arc::from(path.as_str());
-        let Some(root) = read_tree(files, &file, &mut masters.problems, &mut masters.duplicates) else {
+        let Some(document) = read_tree(files, &file, &mut masters.problems, &mut masters.duplicates) else {
             continue;
         };
+        masters.anchors |= document.anchors;
+        let root = document.root;
         let countersign_yaml::Value::Map(map) = root.value else {
             let found = root.type_name();
             masters.problems.push(file_problem(
@@ -235,9 +239,10 @@ pub fn read_masters(files: &dyn Files, layout: &Layout, rules: &MatrixRules) -> 
 pub fn read_runners(files: &dyn Files, layout: &Layout) -> Runners {
     let mut runners = Runners::default();
     let file: Arc<str> = Arc::from(layout.runners.as_str());
-    let Some(root) = read_tree(files, &file, &mut runners.problems, &mut runners.duplicates) else {
+    let Some(document) = read_tree(files, &file, &mut runners.problems, &mut runners.duplicates) else {
         return runners;
     };
+    let root = document.root;
     let mut strict = Strict::new();
     if let Some(map) = strict.expect_map(&root, "", &["labels", "hardware"]) {
         strict.enter("labels");

@@ -108,7 +108,8 @@ impl Reader<'_> {
             kv_p2p_transfer,
             fixed,
             agentic,
-            raw,
+            raw: Arc::new(raw),
+            moved: 0,
         };
         self.check_entry(&entry);
         Some(entry)

@@ -7,21 +7,54 @@ use std::sync::Arc;
 
 use common::{FIRST, SECOND, files, policy};
 use countersign_matrix::*;
+use countersign_yaml::{Node, Value};
 use proptest::prelude::*;
 
-/// Everything that is read, but for byte offsets, which only the YAML reader itself uses.
+/// Everything that is read, with its places; but for byte offsets, which only the YAML reader itself uses.
 fn shown(configs: &Configs) -> String {
-    let text = format!("{:?}", configs.masters);
+    let mut out = format!("{:?} {:?}\n", configs.masters.problems, configs.masters.duplicates);
+    for entry in &configs.masters.entries {
+        let Entry {
+            head,
+            router,
+            kv_p2p_transfer,
+            fixed,
+            agentic,
+            raw,
+            ..
+        } = &**entry;
+        let text = format!("{head:?} {router:?} {kv_p2p_transfer:?} {fixed:?} {agentic:?}");
+        out.push_str(&without_bytes(&text));
+        values(entry, raw, &mut out);
+        let known = configs.masters.get(&head.key).unwrap();
+        assert_eq!(known.head.span.line, head.span.line);
+    }
+    out
+}
+
+fn without_bytes(text: &str) -> String {
     let mut out = String::new();
-    let mut rest = text.as_str();
+    let mut rest = text;
     while let Some(at) = rest.find(", start: ") {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
         let end = rest.find(" }").unwrap();
         rest = &rest[end..];
     }
-    out.push_str(rest);
-    out
+    out + rest
+}
+
+fn values(entry: &Entry, node: &Node, out: &mut String) {
+    let place = entry.place(node.span);
+    out.push_str(&format!("{}:{} ", place.line, place.column));
+    match &node.value {
+        Value::Seq(items) => items.iter().for_each(|item| values(entry, item, out)),
+        Value::Map(map) => map.iter().for_each(|(key, value)| {
+            values(entry, key, out);
+            values(entry, value, out);
+        }),
+        other => out.push_str(&format!("{other:?}\n")),
+    }
 }
 
 fn same(old: &str, new: &str) -> bool {
@@ -78,6 +111,38 @@ fn changes_at_every_place_are_read_as_a_whole_reading_would() {
         assert!(same(&text, &change), "{change}");
         assert!(same(&change, &text), "back from {change}");
     }
+}
+
+#[test]
+fn what_is_the_same_is_taken_over_wherever_it_stands() {
+    let policy = policy();
+    let text = long();
+    let moved = format!(
+        "{}{}",
+        FIRST.replace("alpha-", "new-").replace("prefix: alpha", "prefix: new"),
+        text.replacen("acme/engine:v1", "acme/engine:v2", 1)
+    );
+    let (before, after) = (files(&text, SECOND), files(&moved, SECOND));
+    let near = Configs::read(&before, &policy.layout, &policy.matrix);
+    let texts: Vec<Option<Arc<str>>> = policy.layout.masters.iter().map(|path| before.read(path)).collect();
+    let near = Near {
+        configs: &near,
+        texts: &texts,
+    };
+    let beside = Configs::read_beside(&after, &policy.layout, &policy.matrix, near);
+    let taken = |key: &str| {
+        let (old, new) = (near.configs.masters.get(key).unwrap(), beside.masters.get(key).unwrap());
+        Arc::ptr_eq(&old.raw, &new.raw)
+    };
+    let keys: Vec<&str> = near
+        .configs
+        .masters
+        .entries
+        .iter()
+        .map(|entry| &*entry.head.key)
+        .collect();
+    let differ: Vec<&&str> = keys.iter().filter(|key| !taken(key)).collect();
+    assert_eq!(differ, [&keys[0]]);
 }
 
 #[test]

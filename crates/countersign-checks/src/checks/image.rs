@@ -238,7 +238,7 @@ fn namespaces(rules: &[NamespaceRule]) -> String {
 }
 
 fn place(entry: &Entry) -> Location {
-    let span = entry.raw.get("image").map_or(entry.head.span, |node| node.span);
+    let span = entry.raw.get("image").map_or(entry.head.span, |node| entry.place(node.span));
     Location::line(entry.head.file.to_string(), u64::from(span.line))
 }
 
