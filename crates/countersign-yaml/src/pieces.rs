@@ -68,7 +68,7 @@ impl Piece<'_> {
 /// read. `None` where reading piece by piece might not give what reading the whole gives, or not refuse what that refuses.
 #[must_use]
 pub fn pieces<'t>(text: &'t str, root: Root, limits: &Limits) -> Option<Vec<Piece<'t>>> {
-    if !within(text, limits) || text.contains(['\t', '\r']) {
+    if !within(text, limits) || text.as_bytes().contains(&b'\t') || text.as_bytes().contains(&b'\r') {
         return None;
     }
     let mut begins: Vec<(usize, u32)> = Vec::new();
@@ -76,9 +76,10 @@ pub fn pieces<'t>(text: &'t str, root: Root, limits: &Limits) -> Option<Vec<Piec
     for line in text.split_inclusive('\n') {
         number += 1;
         match line.as_bytes().first() {
+            Some(b' ' | b'\n' | b'#') if !begins.is_empty() => {}
             Some(b' ' | b'\n' | b'#') => {
                 let inside = line.trim_start();
-                if begins.is_empty() && !inside.is_empty() && !inside.starts_with('#') {
+                if !inside.is_empty() && !inside.starts_with('#') {
                     return None;
                 }
             }
@@ -123,10 +124,12 @@ impl Node {
 /// Whether the whole text is within the limits, however it reads: a value needs an indicator or a parent that has one, a
 /// mark makes three values at most (a mapping, a key and a value), and an escape makes at most twice its own bytes.
 fn within(text: &str, limits: &Limits) -> bool {
-    let marks = text
-        .bytes()
-        .filter(|byte| matches!(byte, b':' | b'?' | b'-' | b',' | b'[' | b'{'))
-        .count();
+    // Counted in small numbers, which is several times as fast.
+    let few = |bytes: &[u8]| {
+        let mark = |byte: &u8| u8::from(matches!(*byte, b':' | b'?' | b'-' | b',' | b'[' | b'{'));
+        usize::from(bytes.iter().map(mark).sum::<u8>())
+    };
+    let marks: usize = text.as_bytes().chunks(255).map(few).sum();
     text.len() <= limits.max_bytes
         && text.len().saturating_mul(2) <= limits.max_scalar_bytes
         && marks.saturating_mul(3) < limits.max_nodes

@@ -60,9 +60,9 @@ impl History {
     /// Judges a head by the merge-time rules.
     #[must_use]
     pub fn check(&self, head: &[u8], links: Links, rules: &ChangelogRules) -> Checked {
-        let mut out = self.judge(head, links, rules);
+        let (mut out, version) = self.judge(head, links, rules);
         if !out.violations.is_empty() && self.version.violations.is_empty() {
-            out.suggestion = suggest::suggest(self, head, links, rules);
+            out.suggestion = suggest::suggest(self, head, version, links, rules);
         }
         out
     }
@@ -75,8 +75,8 @@ impl History {
         &self.version
     }
 
-    /// [`History::check`] without a suggestion.
-    pub(super) fn judge(&self, head: &[u8], links: Links, rules: &ChangelogRules) -> Checked {
+    /// [`History::check`] without a suggestion, and the head as it was read.
+    pub(super) fn judge(&self, head: &[u8], links: Links, rules: &ChangelogRules) -> (Checked, Version) {
         let mut out = Checked {
             violations: self.version.violations.clone(),
             additions: Vec::new(),
@@ -84,14 +84,14 @@ impl History {
             suggestion: None,
         };
         if self.base == head {
-            return out;
+            return (out, Version::default());
         }
         let after = version::read(head, Side::Head, rules, Some(self));
         out.violations.extend(after.violations.iter().cloned());
         if out.violations.is_empty() {
             compare(&self.version, &after, &self.base, head, links, rules, &mut out);
         }
-        out
+        (out, after)
     }
 }
 

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::strict::{FIRST_KEY, History, LINK_KEY, item_starts};
-use super::{ChangelogRules, Item, Links, MAX_BYTES, version};
+use super::version::{self, Version};
+use super::{ChangelogRules, Item, Links, MAX_BYTES};
 
 /// A replacement that the merge-time rules accept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -19,17 +20,24 @@ pub struct Suggestion {
     pub restore_history: bool,
 }
 
-/// Derives it, and offers it only if the rules accept the result.
-pub(super) fn suggest(history: &History, head: &[u8], links: Links, rules: &ChangelogRules) -> Option<Suggestion> {
+/// Derives it, and offers it only if the rules accept the result. `read` is the head as it was judged.
+pub(super) fn suggest(
+    history: &History,
+    head: &[u8],
+    read: Version,
+    links: Links,
+    rules: &ChangelogRules,
+) -> Option<Suggestion> {
     let base = history.bytes();
     if head.len() > MAX_BYTES {
         return None;
     }
     let text = clean(head)?;
-    let placed = match version::in_pieces(&text, history, rules) {
-        Some(placed) => placed,
-        None => version::whole(&text, rules)?,
-    };
+    let placed = read
+        .in_pieces()
+        .filter(|_| text.as_bytes() == head)
+        .or_else(|| version::in_pieces(&text, history, rules))
+        .or_else(|| version::whole(&text, rules))?;
     // Items of the head that the base does not have, each base item counted once, in order.
     let base_items = &history.version().items;
     let common = base_items
@@ -74,7 +82,7 @@ pub(super) fn suggest(history: &History, head: &[u8], links: Links, rules: &Chan
             let separator = if base.ends_with(b"\n\n") { "" } else { "\n" };
             let append = format!("{separator}{}", blocks.join("\n"));
             let result = [base, append.as_bytes()].concat();
-            let accepted = history.judge(&result, links, rules).violations.is_empty();
+            let accepted = history.judge(&result, links, rules).0.violations.is_empty();
             accepted.then(|| Suggestion {
                 append,
                 items: items.len(),
@@ -86,11 +94,14 @@ pub(super) fn suggest(history: &History, head: &[u8], links: Links, rules: &Chan
 /// The head as text with the mistakes mended that hide its items: line ends, tabs, NUL, the final newline.
 fn clean(head: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(head).ok()?;
-    let mut text = text
-        .replace("\r\n", "\n")
-        .replace('\r', "\n")
-        .replace('\t', "  ")
-        .replace('\0', "");
+    let mut text = if text.contains(['\r', '\t', '\0']) {
+        text.replace("\r\n", "\n")
+            .replace('\r', "\n")
+            .replace('\t', "  ")
+            .replace('\0', "")
+    } else {
+        text.to_owned()
+    };
     if !text.ends_with('\n') {
         text.push('\n');
     }

@@ -24,6 +24,11 @@ pub(super) struct Version {
 }
 
 impl Version {
+    /// The items, where each was read by itself or could have been.
+    pub(super) fn in_pieces(self) -> Option<Vec<Placed>> {
+        self.cut.then_some(self.items)
+    }
+
     /// The texts of the items, where they can be taken over.
     fn pieces<'v>(&'v self, raw: &'v [u8]) -> Option<Vec<(&'v [u8], &'v Placed)>> {
         let ends = self.items.iter().skip(1).map(|next| next.start).chain([raw.len()]);
@@ -44,6 +49,8 @@ struct Read {
     line: usize,
     /// Something in it is not accepted that its values do not show: a key that occurs twice, a merge key.
     odd: bool,
+    /// Its end does not show its place, see [`Node::ends_empty`].
+    ends_empty: bool,
     signature: OnceLock<String>,
 }
 
@@ -60,6 +67,7 @@ impl Placed {
     fn new(node: Node, (line, start): (usize, usize), odd: bool, rules: &ChangelogRules) -> Self {
         let read = Read {
             item: Item::read(&node, rules),
+            ends_empty: node.ends_empty(),
             node,
             line,
             odd,
@@ -221,7 +229,10 @@ pub(super) fn read(raw: &[u8], side: Side, rules: &ChangelogRules, near: Option<
     {
         out.items = items;
         out.cut = true;
-        say_of_items(&mut out, text, side);
+        // Whatever begins as an item must is a piece of its own.
+        let starts = |item: &&Placed| text.get(item.start..).is_some_and(|text| text.starts_with(FIRST_KEY));
+        let starts = out.items.iter().filter(starts).count();
+        say_of_items(&mut out, text, starts, side);
         return out;
     }
     let document = match parse(text, &limits()) {
@@ -281,14 +292,14 @@ pub(super) fn read(raw: &[u8], side: Side, rules: &ChangelogRules, near: Option<
     out.items = placed
         .map(|(index, node)| Placed::new(node, place(index), false, rules))
         .collect();
-    say_of_items(&mut out, text, side);
+    let starts = text.split('\n').filter(|l| l.starts_with(FIRST_KEY)).count();
+    say_of_items(&mut out, text, starts, side);
     out.cut = cut.is_some() && out.violations.is_empty() && !document.anchors;
     out
 }
 
-/// What is wrong with single items.
-fn say_of_items(out: &mut Version, text: &str, side: Side) {
-    let starts = text.split('\n').filter(|l| l.starts_with(FIRST_KEY)).count();
+/// What is wrong with single items; `starts` lines begin as an item must.
+fn say_of_items(out: &mut Version, text: &str, starts: usize, side: Side) {
     if starts != out.items.len() {
         first_keys(text, &out.items, starts, &mut out.violations, side);
     }
@@ -325,7 +336,7 @@ pub(super) fn in_pieces(text: &str, near: &History, rules: &ChangelogRules) -> O
             Some((_, placed)) => Some(*placed),
             None => elsewhere.get(piece.text.as_bytes()).copied(),
         };
-        match found.filter(|placed| !placed.node().ends_empty()) {
+        match found.filter(|placed| !placed.read.ends_empty) {
             Some(placed) => Some(placed.at(piece)),
             None => Placed::alone(piece, rules),
         }
@@ -334,6 +345,9 @@ pub(super) fn in_pieces(text: &str, near: &History, rules: &ChangelogRules) -> O
 }
 
 fn memchr_all(raw: &[u8], byte: u8) -> Vec<usize> {
+    if !raw.contains(&byte) {
+        return Vec::new();
+    }
     raw.iter()
         .enumerate()
         .filter(|(_, b)| **b == byte)
