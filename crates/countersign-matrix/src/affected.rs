@@ -117,14 +117,12 @@ pub fn affected(
             .map(|(key, _)| key)
             .collect();
         // A script that the change deletes is found from the base, one that it adds from the head.
+        let changed: BTreeSet<&str> = changed.iter().map(String::as_str).collect();
         for (revision, resolutions) in [(base, &before), (head, &after)] {
             for (entry, resolution) in revision.configs.masters.entries.iter().zip(resolutions) {
-                for path in changed {
-                    let Some(role) = resolution.uses(path) else {
-                        continue;
-                    };
+                for (path, role) in resolution.uses_of(&changed) {
                     let gone = role == FileRole::Script && dead.contains(&*entry.head.key) && !head.files.exists(path);
-                    let path = path.clone();
+                    let path = path.to_owned();
                     let reason = if gone {
                         Reason::ScriptGone { path }
                     } else {

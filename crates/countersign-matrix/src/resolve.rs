@@ -2,11 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::entry::{Entry, Shape, Worker};
+use crate::entry::{Entry, Shape};
 use crate::files::Files;
 use crate::read::{Configs, Runners};
 use crate::rules::{Layout, MatrixRules, MultiNodeRule, NodeKind, RecipeRule, ScenarioType, ScriptRule, fill};
@@ -71,13 +73,8 @@ pub fn resolve(
     layout: &Layout,
     rules: &MatrixRules,
 ) -> Resolution {
-    let tree = Tree {
-        files,
-        known: RefCell::default(),
-        links: RefCell::default(),
-    };
     Resolver {
-        tree: &tree,
+        tree: &Tree::new(files),
         layout,
         rules,
         entry,
@@ -89,11 +86,7 @@ pub fn resolve(
 /// Finds the files of every entry in a revision, in the order of the entries; asks the tree about each path once.
 #[must_use]
 pub fn resolve_all(configs: &Configs, files: &dyn Files, layout: &Layout, rules: &MatrixRules) -> Vec<Resolution> {
-    let tree = Tree {
-        files,
-        known: RefCell::default(),
-        links: RefCell::default(),
-    };
+    let tree = Tree::new(files);
     configs
         .masters
         .entries
@@ -117,9 +110,27 @@ struct Tree<'a> {
     files: &'a dyn Files,
     known: RefCell<HashMap<String, bool>>,
     links: RefCell<HashMap<String, Option<UsedFile>>>,
+    labels: RefCell<HashMap<Arc<str>, Rc<Behind>>>,
 }
 
-impl Tree<'_> {
+/// What stands behind a runner label.
+struct Behind {
+    /// The bases of its runners.
+    bases: BTreeSet<String>,
+    /// Their launchers.
+    launchers: BTreeSet<UsedFile>,
+}
+
+impl<'a> Tree<'a> {
+    fn new(files: &'a dyn Files) -> Self {
+        Self {
+            files,
+            known: RefCell::default(),
+            links: RefCell::default(),
+            labels: RefCell::default(),
+        }
+    }
+
     fn exists(&self, path: &str) -> bool {
         if let Some(known) = self.known.borrow().get(path) {
             return *known;
@@ -165,20 +176,14 @@ impl Resolver<'_> {
             sku: self.sku.map(str::to_owned),
             ..Resolution::default()
         };
-        let bases = self.launcher_bases(runners);
-        for base in &bases {
-            let path = fill(&self.layout.launcher.path, &[("base", base)]);
-            if let Some(target) = self.tree.link_target(&path) {
-                out.launchers.insert(target);
-            }
-            out.launchers.insert(self.used(path));
-        }
+        let behind = self.behind(runners);
+        out.launchers.clone_from(&behind.launchers);
         for scenario in [ScenarioType::Fixed, ScenarioType::Agentic] {
             if self.entry.has(scenario) {
                 if self.entry.head.multi_node {
                     self.multi_node(scenario, &mut out);
                 } else {
-                    self.single_node(scenario, &bases, &mut out);
+                    self.single_node(scenario, &behind.bases, &mut out);
                 }
             }
         }
@@ -195,6 +200,24 @@ impl Resolver<'_> {
             }
         }
         out
+    }
+
+    /// What stands behind the entry's label; found once for all entries that have it.
+    fn behind(&self, runners: &Runners) -> Rc<Behind> {
+        let label = &self.entry.head.runner;
+        if let Some(known) = self.tree.labels.borrow().get(label) {
+            return known.clone();
+        }
+        let bases = self.launcher_bases(runners);
+        let mut launchers = BTreeSet::new();
+        for base in &bases {
+            let path = fill(&self.layout.launcher.path, &[("base", base)]);
+            launchers.extend(self.tree.link_target(&path));
+            launchers.insert(self.used(path));
+        }
+        let behind = Rc::new(Behind { bases, launchers });
+        self.tree.labels.borrow_mut().insert(label.clone(), behind.clone());
+        behind
     }
 
     fn used(&self, path: String) -> UsedFile {
@@ -251,13 +274,15 @@ impl Resolver<'_> {
             ScenarioType::Fixed => &layout.fixed_directory,
             ScenarioType::Agentic => &layout.agentic_directory,
         };
+        let rule_of = |base: &str| {
+            let matches = |rule: &ScriptRule| rule.launchers.iter().any(|pattern| wildcard(pattern, base));
+            layout.rules.iter().position(matches)
+        };
         for spec in self.specs(scenario) {
             let suffix = layout.spec_suffix.get(&*spec).map_or("", String::as_str);
-            for base in bases {
-                let matches = |rule: &&ScriptRule| rule.launchers.iter().any(|pattern| wildcard(pattern, base));
-                let Some(rule) = layout.rules.iter().find(matches) else {
-                    continue;
-                };
+            // What a rule names depends on the entry only, not on the base.
+            let rules: BTreeSet<usize> = bases.iter().filter_map(|base| rule_of(base)).collect();
+            for rule in rules.into_iter().filter_map(|at| layout.rules.get(at)) {
                 let head = &self.entry.head;
                 let framework_suffix = rule.framework_suffix.get(&*head.framework).map_or("", String::as_str);
                 let mut candidates = rule.names.iter().map(|name| {
@@ -311,22 +336,23 @@ impl Resolver<'_> {
             }
             out.support.extend(rule.support.iter().cloned());
             let Some(recipe) = &rule.recipe else { continue };
+            // Rows of one recipe name it each.
+            let mut seen: BTreeSet<(&str, bool)> = BTreeSet::new();
             for (_, row) in self.entry.search_rows().filter(|(found, _)| *found == scenario) {
                 if let Shape::Multi { prefill, decode } = &row.shape {
                     for worker in [prefill, decode] {
-                        out.recipes.extend(self.recipe(recipe, worker, &recipe.setting, false));
-                        if let Some(setting) = &recipe.eval_setting {
-                            out.recipes.extend(self.recipe(recipe, worker, setting, true));
+                        let settings = [(Some(&recipe.setting), false), (recipe.eval_setting.as_ref(), true)];
+                        for (setting, eval_only) in settings {
+                            if let Some(value) = setting.and_then(|setting| worker.setting(setting))
+                                && seen.insert((value, eval_only))
+                            {
+                                out.recipes.insert(recipe_of(value, recipe, self.tree, eval_only));
+                            }
                         }
                     }
                 }
             }
         }
-    }
-
-    fn recipe(&self, rule: &RecipeRule, worker: &Worker, setting: &str, eval_only: bool) -> Option<UsedRecipe> {
-        let value = worker.setting(setting)?;
-        Some(recipe_of(value, rule, self.tree, eval_only))
     }
 }
 
@@ -353,6 +379,29 @@ fn recipe_of(value: &str, rule: &RecipeRule, tree: &Tree<'_>, eval_only: bool) -
 }
 
 impl Resolution {
+    /// Those of some paths, sorted, that are files of the entry, and as what.
+    pub(crate) fn uses_of<'p>(&self, paths: &BTreeSet<&'p str>) -> Vec<(&'p str, FileRole)> {
+        let files = self
+            .scripts
+            .iter()
+            .chain(&self.launchers)
+            .map(|file| file.path.as_str());
+        let recipes = self.recipes.iter().filter_map(|recipe| recipe.path.as_deref());
+        let support = self.support.iter().map(String::as_str);
+        let (folders, single): (Vec<&str>, Vec<&str>) = support.partition(|path| path.ends_with('/'));
+        let named = files.chain(recipes).chain(single);
+        let mut found: BTreeSet<&'p str> = named.filter_map(|path| paths.get::<str>(path)).copied().collect();
+        for folder in folders {
+            let from = (Bound::Included(folder), Bound::Unbounded);
+            let inside = paths.range::<str, _>(from).take_while(|path| path.starts_with(folder));
+            found.extend(inside.copied());
+        }
+        found
+            .into_iter()
+            .filter_map(|path| Some((path, self.uses(path)?)))
+            .collect()
+    }
+
     /// Whether a path is one of the files of the entry, and as what.
     #[must_use]
     pub fn uses(&self, path: &str) -> Option<FileRole> {
@@ -399,6 +448,58 @@ impl FileRole {
             FileRole::Recipe => "recipe",
             FileRole::Launcher => "launcher",
             FileRole::Support => "support file",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_changed_files_of_an_entry_are_those_that_it_uses() {
+        let file = |path: &str| UsedFile {
+            path: path.to_owned(),
+            exists: true,
+        };
+        let recipe = |path: Option<&str>| UsedRecipe {
+            name: "r".to_owned(),
+            selector: None,
+            path: path.map(str::to_owned),
+            exists: true,
+            eval_only: false,
+        };
+        let resolution = Resolution {
+            sku: None,
+            launchers: BTreeSet::from([file("run/a.sh"), file("lib/x")]),
+            scripts: BTreeSet::from([file("bench/one.sh"), file("run/a.sh")]),
+            recipes: BTreeSet::from([recipe(None), recipe(Some("lib/r.yaml"))]),
+            support: BTreeSet::from(["lib/".to_owned(), "table.md".to_owned(), "lib/deep/".to_owned()]),
+        };
+        let all = [
+            "bench/one.sh",
+            "lib",
+            "lib/",
+            "lib/deep/y",
+            "lib/r.yaml",
+            "lib/x",
+            "library",
+            "other",
+            "run/a.sh",
+            "table.md",
+        ];
+        for mask in 0..1_u32 << all.len() {
+            let paths: BTreeSet<&str> = all
+                .iter()
+                .enumerate()
+                .filter(|(bit, _)| mask >> bit & 1 == 1)
+                .map(|(_, path)| *path)
+                .collect();
+            let one_by_one: Vec<_> = paths
+                .iter()
+                .filter_map(|path| Some((*path, resolution.uses(path)?)))
+                .collect();
+            assert_eq!(resolution.uses_of(&paths), one_by_one);
         }
     }
 }
