@@ -7,8 +7,10 @@ use std::sync::Arc;
 use countersign_launch::point::DeriveRules;
 use countersign_launch::{Arg, Source, Text, detect};
 use countersign_policy::ScriptRules;
-use countersign_shell::{RawCommand, RedirectOp};
+use countersign_shell::{RawCommand, RedirectOp, Scanned, ScriptCache, scan_script};
 use regex::Regex;
+
+use super::seen::{Said, Seen};
 
 /// What an act changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +41,7 @@ pub struct Act {
 /// Longest command that is shown, in characters.
 const SHOWN: usize = 120;
 
-/// What the rules of a policy look for in texts.
+/// What the rules of a policy look for in texts, and what they found in the scripts that were read last.
 #[derive(Debug)]
 pub struct Patterns {
     /// An engine's file or folder in a text of the shell.
@@ -48,6 +50,7 @@ pub struct Patterns {
     module: Option<Regex>,
     writes: Option<Regex>,
     mount: Option<Regex>,
+    seen: Seen,
 }
 
 /// Reads scripts by the rules of a policy.
@@ -82,6 +85,7 @@ impl Patterns {
         let import = format!(r"(?:import|from)\s+(?:{modules})\b");
         let build = |pattern: &str| Regex::new(pattern).ok();
         Self {
+            seen: Seen::default(),
             target: build(&format!(
                 "{files}|{look_up}|{import}[^\\n]*__file__|__file__[^\\n]*{import}"
             )),
@@ -144,9 +148,20 @@ impl<'r> Reader<'r> {
             .collect()
     }
 
+    /// What a shell script says and does: read now, or known from an earlier reading of the same path and text.
+    pub fn script(&self, path: &str, text: &Arc<str>, scripts: &ScriptCache) -> Arc<Said> {
+        self.patterns.seen.get(path, text, || {
+            let Scanned { commands, whole } = scan_script(&scripts.script(path, text));
+            Said {
+                acts: self.shell(&commands),
+                commands,
+                whole,
+            }
+        })
+    }
+
     /// What the commands of a shell script do, in order.
-    #[must_use]
-    pub fn shell(&self, commands: &[RawCommand]) -> Vec<Act> {
+    fn shell(&self, commands: &[RawCommand]) -> Vec<Act> {
         let mut place = Place::default();
         let mut acts: Vec<Act> = Vec::new();
         for command in commands {

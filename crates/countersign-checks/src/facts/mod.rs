@@ -9,6 +9,7 @@ pub mod points;
 pub mod reuse;
 pub mod runs;
 pub mod scripts;
+pub mod seen;
 pub mod sorted;
 pub mod sweep;
 pub mod tally;

@@ -8,10 +8,11 @@ use countersign_core::evidence::{ChangeStatus, ChangedFile};
 use countersign_core::{Cause, Evidence, Observed};
 use countersign_matrix::line_diff;
 use countersign_policy::{Policy, ScriptRules};
-use countersign_shell::{RawCommand, RawWord, ScriptCache, scan_script};
+use countersign_shell::{RawCommand, RawRedirect, RawWord, ScriptCache};
 
 use super::acts::{self, Act, Patterns, Reader};
 use super::launches::{Group, Launches};
+use super::seen::Said;
 use countersign_launch::Source;
 
 /// Scripts that are looked at in one pull request.
@@ -32,8 +33,7 @@ pub struct Script {
     pub whole: bool,
     /// Lines that the pull request adds; `None` = all.
     added: Option<BTreeSet<u32>>,
-    commands: Vec<RawCommand>,
-    acts: Vec<Act>,
+    said: Arc<Said>,
 }
 
 impl Script {
@@ -48,12 +48,12 @@ impl Script {
     /// What it does to the engine or the model, in file order.
     #[must_use]
     pub fn acts(&self) -> &[Act] {
-        &self.acts
+        &self.said.acts
     }
 
     /// Every text of its commands with its first and last line: words, assignments, here-documents.
     pub fn texts(&self) -> impl Iterator<Item = (u32, u32, String)> {
-        self.commands.iter().flat_map(|command| {
+        self.said.commands.iter().flat_map(|command| {
             let words = command
                 .assignments
                 .iter()
@@ -164,10 +164,14 @@ pub fn collect(
         let (script, before) = read(evidence, &reader, launches.scripts(), &wanted, &text)?;
         let called_before = match (script.changed, script.called_anew) {
             (_, true) => BTreeSet::new(),
-            (true, _) => reader.calls(&wanted.before, &before, &policy.derive),
-            (false, _) => reader.calls(&script.path, &script.commands, &policy.derive),
+            (true, _) => reader.calls(
+                &wanted.before,
+                before.as_ref().map_or(&[], |before| &before.commands),
+                &policy.derive,
+            ),
+            (false, _) => reader.calls(&script.path, &script.said.commands, &policy.derive),
         };
-        for called in reader.calls(&script.path, &script.commands, &policy.derive) {
+        for called in reader.calls(&script.path, &script.said.commands, &policy.derive) {
             if !shared(&called) && reader.is_script(&called) {
                 let anew = !called_before.contains(&called);
                 queue.push_back(Wanted::as_it_is(called, anew));
@@ -206,14 +210,14 @@ fn changed<'r>(
         })
 }
 
-/// The script, and its commands at the merge base where it is changed.
+/// The script, and what it said at the merge base where it is changed.
 fn read(
     evidence: &Evidence,
     reader: &Reader<'_>,
     scripts: &ScriptCache,
     wanted: &Wanted,
     text: &Arc<str>,
-) -> Result<(Script, Vec<RawCommand>), Cause> {
+) -> Result<(Script, Option<Arc<Said>>), Cause> {
     let before = match evidence.base_file(&wanted.before) {
         Observed::Present(text) => Some(text),
         Observed::Absent => None,
@@ -221,21 +225,22 @@ fn read(
     };
     let added = before.as_ref().and_then(|before| added_lines(before, text));
     let mut changed = wanted.changed;
-    let mut old = Vec::new();
-    let mut whole = true;
-    let (commands, acts) = if reader.is_python(&wanted.path) {
-        (Vec::new(), reader.python(text, 1, text.lines().count()))
+    let mut old = None;
+    let said = if reader.is_python(&wanted.path) {
+        Arc::new(Said {
+            commands: Vec::new(),
+            acts: reader.python(text, 1, text.lines().count()),
+            whole: true,
+        })
     } else {
-        let scanned = scan_script(&scripts.script(&wanted.path, text));
+        let said = reader.script(&wanted.path, text, scripts);
         if let Some(before) = before.filter(|_| changed) {
-            let before = scan_script(&scripts.script(&wanted.before, &before));
+            let before = reader.script(&wanted.before, &before, scripts);
             // What was not read may differ.
-            changed = !(before.whole && scanned.whole && same_commands(&before.commands, &scanned.commands));
-            old = before.commands;
+            changed = !(before.whole && said.whole && same_commands(&before.commands, &said.commands));
+            old = Some(before);
         }
-        whole = scanned.whole;
-        let acts = reader.shell(&scanned.commands);
-        (scanned.commands, acts)
+        said
     };
     let script = Script {
         path: wanted.path.clone(),
@@ -243,29 +248,43 @@ fn read(
         called_anew: wanted.anew,
         aside: reader.is_aside(&wanted.path),
         added,
-        commands,
-        acts,
-        whole,
+        whole: said.whole,
+        said,
     };
     Ok((script, old))
 }
 
 /// Whether two states of a script say the same, wherever in the file they say it.
 fn same_commands(old: &[RawCommand], new: &[RawCommand]) -> bool {
-    let said = |command: &RawCommand| {
-        let words = |words: &mut dyn Iterator<Item = &RawWord>| words.flat_map(|w| w.texts.clone()).collect::<Vec<_>>();
-        (
-            words(&mut command.assignments.iter().map(|(_, word)| word)),
-            acts::joined(command),
-            command
-                .heredocs
-                .iter()
-                .map(|document| document.resolved.clone())
-                .collect::<Vec<_>>(),
-            (command.function.clone(), command.pipe_stage),
-        )
+    let same = |(a, b): (&RawCommand, &RawCommand)| {
+        let assigned = assigned(a).flat_map(|(_, word)| &word.texts);
+        let documents = a.heredocs.iter().map(|document| &document.resolved);
+        assigned.eq(self::assigned(b).flat_map(|(_, word)| &word.texts))
+            && (same_words(a, b) || acts::joined(a) == acts::joined(b))
+            && documents.eq(b.heredocs.iter().map(|document| &document.resolved))
+            && (&a.function, a.pipe_stage) == (&b.function, b.pipe_stage)
     };
-    old.len() == new.len() && old.iter().zip(new).all(|(a, b)| said(a) == said(b))
+    old.len() == new.len() && old.iter().zip(new).all(same)
+}
+
+fn assigned(command: &RawCommand) -> impl Iterator<Item = &(Arc<str>, RawWord)> {
+    command.assignments.iter()
+}
+
+/// Whether the lines of two commands are equal, as their words tell. Those of other words can be equal too.
+fn same_words(a: &RawCommand, b: &RawCommand) -> bool {
+    let first = |word: &RawWord, other: &RawWord| word.texts.first() == other.texts.first();
+    let targets = |a: &RawCommand, b: &RawCommand| {
+        let same = |(a, b): (&RawRedirect, &RawRedirect)| a.op == b.op && first(&a.target, &b.target);
+        a.redirects.len() == b.redirects.len() && a.redirects.iter().zip(&b.redirects).all(same)
+    };
+    a.argv.len() == b.argv.len()
+        && a.argv.iter().zip(&b.argv).all(|(a, b)| first(a, b))
+        && a.assignments.len() == b.assignments.len()
+        && assigned(a)
+            .zip(assigned(b))
+            .all(|((name, word), (other, same))| name == other && first(word, same))
+        && targets(a, b)
 }
 
 /// The scripts that the recipes of a group name for setting up, with their places.
@@ -278,10 +297,11 @@ pub fn setup_scripts<'g>(group: &'g Group, rules: &'g ScriptRules) -> impl Itera
 
 /// Lines that a text has and its earlier form does not; `None` where they differ too much to tell.
 fn added_lines(before: &str, after: &str) -> Option<BTreeSet<u32>> {
-    let lines = |text: &'_ str| -> Vec<String> { text.split_inclusive('\n').map(str::to_owned).collect() };
-    let (old, new) = (lines(before), lines(after));
-    let old: Vec<&str> = old.iter().map(String::as_str).collect();
-    let new: Vec<&str> = new.iter().map(String::as_str).collect();
+    if before == after {
+        return Some(BTreeSet::new());
+    }
+    let old: Vec<&str> = before.split_inclusive('\n').collect();
+    let new: Vec<&str> = after.split_inclusive('\n').collect();
     if let Some(diff) = line_diff(&old, &new) {
         return Some(
             diff.added
@@ -528,7 +548,8 @@ mod tests {
 
     #[test]
     fn comments_are_no_change_of_what_a_script_does() {
-        let commands = |text: &str| scan_script(&ScriptCache::default().script("s.sh", &text.into())).commands;
+        let commands =
+            |text: &str| countersign_shell::scan_script(&ScriptCache::default().script("s.sh", &text.into())).commands;
         let same = |a: &str, b: &str| same_commands(&commands(a), &commands(b));
         assert!(same("# one\nrun --a 1\n", "# two\n\nrun \\\n  --a 1 # three\n"));
         assert!(!same("run --a 1\n", "run --a 2\n"));

@@ -53,18 +53,24 @@ impl<'s> Scanner<'s> {
         let mut texts = vec![String::new()];
         let mut known = true;
         for part in &word.parts {
-            let (choices, sure) = self.part(part, depth);
-            known &= sure;
-            self.texts += texts.len() * choices.len();
-            if choices.len() == 1 {
-                texts.iter_mut().for_each(|t| t.push_str(&choices[0]));
+            if let PartKind::Lit(text) = &part.kind {
+                self.texts += texts.len();
+                texts.iter_mut().for_each(|t| t.push_str(text));
             } else {
-                texts = texts
-                    .iter()
-                    .flat_map(|t| choices.iter().map(move |c| format!("{t}{c}")))
-                    .collect();
-                known &= texts.len() <= MAX_TEXTS;
-                texts.truncate(MAX_TEXTS);
+                let (choices, sure) = self.part(part, depth);
+                known &= sure;
+                self.texts += texts.len() * choices.len();
+                match choices.as_slice() {
+                    [one] => texts.iter_mut().for_each(|t| t.push_str(one)),
+                    _ => {
+                        texts = texts
+                            .iter()
+                            .flat_map(|t| choices.iter().map(move |c| [t.as_str(), c].concat()))
+                            .collect();
+                        known &= texts.len() <= MAX_TEXTS;
+                        texts.truncate(MAX_TEXTS);
+                    }
+                }
             }
             if texts.iter().any(|t| t.len() > MAX_TEXT) {
                 texts = texts.into_iter().map(cut).collect();
@@ -91,20 +97,10 @@ impl<'s> Scanner<'s> {
     /// `$(dirname "$0")`, `$(cd "$(dirname "$0")" && pwd)`: where the script lies.
     fn directory(&self, body: &Block) -> Option<String> {
         let stmt = body.stmts.first().filter(|_| body.stmts.len() == 1)?;
-        let simple = |stmt: &Stmt, name: &str| match &stmt.kind {
-            StmtKind::Simple(simple) => match simple.words.as_slice() {
-                [Arg::Word(first), Arg::Word(last)] if first.literal().as_deref() == Some(name) => Some(last.clone()),
-                [Arg::Word(first), _, Arg::Word(last)] if first.literal().as_deref() == Some(name) => {
-                    Some(last.clone())
-                }
-                _ => None,
-            },
-            _ => None,
-        };
         if let StmtKind::AndOr(first, rest) = &stmt.kind
             && let [(_, last)] = rest.as_slice()
             && is_pwd(last)
-            && let Some(target) = simple(first, "cd")
+            && let Some(target) = last_word(first, "cd")
         {
             let mut out = String::new();
             for part in &target.parts {
@@ -116,7 +112,7 @@ impl<'s> Scanner<'s> {
             }
             return Some(paths::normal(&out));
         }
-        let target = simple(stmt, "dirname")?;
+        let target = last_word(stmt, "dirname")?;
         let [
             Part {
                 kind: PartKind::Param(param),
@@ -167,8 +163,12 @@ impl<'s> Scanner<'s> {
         if texts.is_empty() {
             return (vec![shown(param)], false);
         }
-        let mut seen = std::collections::BTreeSet::new();
-        texts.retain(|t| seen.insert(t.clone()));
+        if texts.len() > 1 {
+            let mut seen = std::collections::BTreeSet::new();
+            let first: Vec<bool> = texts.iter().map(|text| seen.insert(text.as_str())).collect();
+            let mut first = first.into_iter();
+            texts.retain(|_| first.next().unwrap_or(true));
+        }
         known &= texts.len() <= MAX_TEXTS;
         texts.truncate(MAX_TEXTS);
         (texts, known)
@@ -217,6 +217,19 @@ impl Scanner<'_> {
         let out = Rc::new(out);
         self.stands_for.insert(key, out.clone());
         out
+    }
+}
+
+/// The last word of a command of two or three words with this name.
+fn last_word<'s>(stmt: &'s Stmt, name: &str) -> Option<&'s Word> {
+    let StmtKind::Simple(simple) = &stmt.kind else {
+        return None;
+    };
+    match simple.words.as_slice() {
+        [Arg::Word(first), Arg::Word(last)] | [Arg::Word(first), _, Arg::Word(last)] => {
+            (first.literal().as_deref() == Some(name)).then_some(last)
+        }
+        _ => None,
     }
 }
 
