@@ -1,7 +1,7 @@
 //! Reads a revision beside another one that has been read: two revisions of a config of thousands of lines most often differ
 //! in one entry, and the others need not be read again.
 //!
-//! The answer is that of [`Configs::read`], but for byte offsets inside of entries. Whatever is unusual (problems, anchors,
+//! The answer is that of [`Configs::read`], but for byte offsets inside of entries. Whatever is unusual (a problem, anchors,
 //! several documents, keys that are not at the start of their line) is read as a whole.
 
 use std::collections::HashMap;
@@ -37,8 +37,7 @@ impl Configs {
 
 fn masters(files: &dyn Files, layout: &Layout, rules: &MatrixRules, near: Near<'_>) -> Option<Masters> {
     let known = &near.configs.masters;
-    let plain = known.problems.is_empty() && known.duplicates.is_empty() && !known.anchors;
-    if !plain || near.texts.len() != layout.masters.len() {
+    if !known.duplicates.is_empty() || known.anchors || near.texts.len() != layout.masters.len() {
         return None;
     }
     let mut masters = Masters::default();
@@ -65,24 +64,28 @@ fn file(path: &Arc<str>, old: &str, new: &str, own: &[&Arc<Entry>], rules: &Matr
     }
     let limits = Limits::default();
     let known = pieces(old, Root::Map, &limits)?;
-    let place = |entry: &Entry| (entry.head.span.line, entry.head.span.column);
-    let places = known.iter().map(|piece| (piece.line, 1));
-    // Each piece is an entry, and each entry a piece.
-    if !places.eq(own.iter().map(|entry| place(entry))) {
-        return None;
-    }
     let new = pieces(new, Root::Map, &limits).filter(|new| !new.is_empty())?;
+    // An entry is its piece where the next piece is an entry too; what stands between may belong to a text of several lines.
+    let begins: HashMap<u32, &Arc<Entry>> = own
+        .iter()
+        .filter(|entry| entry.head.span.column == 1)
+        .map(|entry| (entry.head.span.line, *entry))
+        .collect();
+    let entry = |index: usize| begins.get(&known.get(index)?.line).copied();
+    let whole = |index: &usize| index + 1 == known.len() || entry(index + 1).is_some();
+    let entry = |index: usize| entry(index).filter(|entry| whole(&index) && !entry.raw.ends_empty());
     let common = known.iter().zip(&new).take_while(|(old, new)| old.text == new.text);
     let common = common.count();
-    let rest = known.iter().zip(own).skip(common);
-    let elsewhere: HashMap<&str, &Arc<Entry>> = rest.map(|(piece, entry)| (piece.text, *entry)).collect();
+    let rest = (common..known.len()).filter_map(|index| Some((known.get(index)?.text, entry(index)?)));
+    let elsewhere: HashMap<&str, &Arc<Entry>> = rest.collect();
     let mut words = Words::default();
     let take = |(index, piece): (usize, &Piece<'_>)| {
-        let found = match own.get(index).filter(|_| index < common) {
-            Some(entry) => Some(*entry),
-            None => elsewhere.get(piece.text).copied(),
+        let found = if index < common {
+            entry(index)
+        } else {
+            elsewhere.get(piece.text).copied()
         };
-        match found.filter(|entry| !entry.raw.ends_empty()) {
+        match found {
             Some(entry) => Some(entry.at(piece.line)),
             None => alone(path, piece, rules, &mut words),
         }

@@ -146,6 +146,25 @@ fn what_is_the_same_is_taken_over_wherever_it_stands() {
 }
 
 #[test]
+fn what_is_wrong_with_one_entry_keeps_no_other_from_being_taken_over() {
+    let policy = policy();
+    let text = long();
+    let broken = text.replacen("  multinode: false\n", "  multinode: maybe\n", 1);
+    let (before, after) = (files(&broken, SECOND), files(&text, SECOND));
+    let near = Configs::read(&before, &policy.layout, &policy.matrix);
+    assert_eq!(near.masters.problems.len(), 1);
+    let texts: Vec<Option<Arc<str>>> = policy.layout.masters.iter().map(|path| before.read(path)).collect();
+    let beside = Near {
+        configs: &near,
+        texts: &texts,
+    };
+    let beside = Configs::read_beside(&after, &policy.layout, &policy.matrix, beside);
+    let last = near.masters.entries.last().unwrap();
+    assert!(Arc::ptr_eq(last, beside.masters.get(&last.head.key).unwrap()));
+    assert!(beside.masters.problems.is_empty());
+}
+
+#[test]
 fn what_reaches_beyond_its_entry_is_read_with_all_the_rest() {
     let text = long();
     let image = "  image: acme/engine:v1\n";
