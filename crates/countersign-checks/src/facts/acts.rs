@@ -8,9 +8,9 @@ use countersign_launch::point::DeriveRules;
 use countersign_launch::{Arg, Source, Text, detect};
 use countersign_policy::ScriptRules;
 use countersign_shell::{RawCommand, RedirectOp, Scanned, ScriptCache, scan_script};
-use regex::Regex;
 
-use super::seen::{Said, Seen};
+pub use super::patterns::Patterns;
+use super::seen::Said;
 
 /// What an act changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,18 +41,6 @@ pub struct Act {
 /// Longest command that is shown, in characters.
 const SHOWN: usize = 120;
 
-/// What the rules of a policy look for in texts, and what they found in the scripts that were read last.
-#[derive(Debug)]
-pub struct Patterns {
-    /// An engine's file or folder in a text of the shell.
-    target: Option<Regex>,
-    /// The same in Python, where a module can be looked up or imported.
-    module: Option<Regex>,
-    writes: Option<Regex>,
-    mount: Option<Regex>,
-    seen: Seen,
-}
-
 /// Reads scripts by the rules of a policy.
 pub struct Reader<'r> {
     rules: &'r ScriptRules,
@@ -65,39 +53,6 @@ struct Place {
     folder: String,
     clones: Vec<(String, String)>,
     serving: bool,
-}
-
-impl Patterns {
-    /// Of a policy.
-    #[must_use]
-    pub fn new(rules: &ScriptRules) -> Self {
-        let any = |words: &[String]| {
-            words
-                .iter()
-                .map(|word| regex::escape(word))
-                .collect::<Vec<_>>()
-                .join("|")
-        };
-        let modules = any(&rules.modules);
-        let folders = any(&rules.folders);
-        let files = format!(r"(?:{folders})(?:/|\b)|(?:site|dist)-packages/(?:{modules})\b");
-        let look_up = format!(r#"(?:find_spec|import_module|files|distribution)\(\s*["'](?:{modules})\b"#);
-        let import = format!(r"(?:import|from)\s+(?:{modules})\b");
-        let build = |pattern: &str| Regex::new(pattern).ok();
-        Self {
-            seen: Seen::default(),
-            target: build(&format!(
-                "{files}|{look_up}|{import}[^\\n]*__file__|__file__[^\\n]*{import}"
-            )),
-            module: build(&format!("{files}|{look_up}|{import}")),
-            writes: build(
-                r#"write_text\(|write_bytes\(|writelines\(|\bopen\([^)\n]*,\s*["'](?:w|a|x|r\+)|shutil\.(?:copy|move)|os\.(?:rename|replace|remove|symlink)\(|fileinput\.|setattr\(|sed\s+-i"#,
-            ),
-            mount: build(&format!(
-                r"(?:^|[\s(])(?:-v|--volume|--mount|--container-mounts)(?:=|\s+)\S*[^\s:,]+:(?:(?:{folders})/|\S*(?:site|dist)-packages/(?:{modules})\b)"
-            )),
-        }
-    }
 }
 
 impl<'r> Reader<'r> {
@@ -224,8 +179,7 @@ impl<'r> Reader<'r> {
         if let Some(found) = self.documents(command, &words, name) {
             return Some(found);
         }
-        let whole = joined(command);
-        if self.patterns.mount.as_ref().is_some_and(|mount| mount.is_match(&whole)) {
+        if self.patterns.mounts(command) {
             return Some((Kind::Engine, "mounts a file over the image's"));
         }
         if let Some(found) = self.install(&words, place) {
@@ -316,10 +270,7 @@ impl<'r> Reader<'r> {
         if out
             .flat_map(|redirect| redirect.target.texts.iter())
             .any(|text| hook(text))
-            || words
-                .iter()
-                .skip(1)
-                .any(|word| hook(word) && matches!(name, "cp" | "install" | "ln" | "mv" | "tee"))
+            || (matches!(name, "cp" | "install" | "ln" | "mv" | "tee") && words.iter().skip(1).any(|word| hook(word)))
         {
             let content: String = command
                 .heredocs
@@ -427,9 +378,8 @@ impl<'r> Reader<'r> {
     /// Installations: of the serving stack, of what may change it, of anything else.
     fn install(&self, words: &[&str], place: &Place) -> Option<(Kind, &'static str)> {
         let name = words.first().map(|word| base(word)).unwrap_or_default();
-        let pip = words
-            .iter()
-            .position(|word| matches!(base(word), "pip" | "pip3") || base(word).starts_with("pip3."));
+        let is_pip = |word: &str| matches!(base(word), "pip" | "pip3") || base(word).starts_with("pip3.");
+        let pip = words.iter().position(|word| word.contains("pip") && is_pip(word));
         let own = self.rules.installers.iter().any(|installer| installer == name);
         let from = match pip {
             Some(at) if words.get(at + 1..)?.iter().take(4).any(|word| *word == "install") => {

@@ -5,6 +5,7 @@ pub mod affected;
 pub mod gaps;
 pub mod isolation;
 pub mod launches;
+pub mod patterns;
 pub mod points;
 pub mod reuse;
 pub mod runs;
