@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::files::Files;
 use crate::read::{Configs, Hardware};
-use crate::resolve::{FileRole, Resolution, UsedFile, resolve_all};
+use crate::resolve::{FileRole, Resolution, UsedFile, resolve_both};
 use crate::rules::{Layout, MatrixRules};
 use crate::select::SelectedEntry;
 
@@ -108,12 +108,14 @@ pub fn affected(
         }
     }
     if !changed.is_empty() {
-        let resolved = |revision: Revision<'_>| resolve_all(revision.configs, revision.files, layout, rules);
-        let (before, after) = (resolved(base), resolved(head));
-        let later: BTreeMap<&str, &Resolution> = keys(head.configs).zip(&after).collect();
+        let [before, after] = resolve_both((base.configs, base.files), (head.configs, head.files), layout, rules);
+        let later: BTreeMap<&str, &Arc<Resolution>> = keys(head.configs).zip(&after).collect();
         let dead: BTreeSet<&str> = keys(base.configs)
             .zip(&before)
-            .filter(|(key, then)| later.get(key).is_some_and(|now| nothing_instead(then, now)))
+            .filter(|(key, then)| {
+                let now = later.get(key).filter(|now| !Arc::ptr_eq(then, now));
+                now.is_some_and(|now| nothing_instead(then, now))
+            })
             .map(|(key, _)| key)
             .collect();
         // A script that the change deletes is found from the base, one that it adds from the head.

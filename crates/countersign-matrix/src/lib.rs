@@ -40,7 +40,7 @@ pub use linediff::{LineDiff, line_diff};
 pub use point::{Curve, Point, PointShape, curves};
 pub use read::{Configs, Hardware, Masters, Runners, read_masters, read_runners};
 pub use report::{Format, buckets_json, diff_report, problems_report, rows_report, selection_report};
-pub use resolve::{FileRole, Resolution, UsedFile, UsedRecipe, resolve, resolve_all, sku};
+pub use resolve::{FileRole, Resolution, UsedFile, UsedRecipe, resolve, sku};
 pub use row::{Conc, Row, RowShape, Work};
 pub use rules::{
     AgenticRules, CanaryRules, EvalRules, ExpNameRules, Generator, JobNameRules, Lane, LauncherLayout, Layout,

@@ -83,37 +83,56 @@ pub fn resolve(
     .run(runners)
 }
 
-/// Finds the files of every entry in a revision, in the order of the entries; asks the tree about each path once.
-#[must_use]
-pub fn resolve_all(configs: &Configs, files: &dyn Files, layout: &Layout, rules: &MatrixRules) -> Vec<Resolution> {
-    let tree = Tree::new(files);
-    configs
-        .masters
-        .entries
-        .iter()
-        .map(|entry| {
-            let sku = sku(&entry.head.runner, layout, rules);
-            Resolver {
-                tree: &tree,
-                layout,
-                rules,
-                entry,
-                sku,
-            }
-            .run(&configs.runners)
-        })
-        .collect()
+/// Finds the files of every entry in two revisions, in the order of the entries. What answers the same questions in the
+/// same way in both is found once and shared.
+pub(crate) fn resolve_both(
+    base: (&Configs, &dyn Files),
+    head: (&Configs, &dyn Files),
+    layout: &Layout,
+    rules: &MatrixRules,
+) -> [Vec<Arc<Resolution>>; 2] {
+    let (old, new) = (Tree::new(base.1), Tree::new(head.1));
+    let resolver = |tree, entry| Resolver {
+        tree,
+        layout,
+        rules,
+        entry,
+        sku: sku(&entry.head.runner, layout, rules),
+    };
+    let mut known: HashMap<&str, (&Entry, Vec<Rc<str>>, Arc<Resolution>)> = HashMap::new();
+    let mut before = Vec::new();
+    for entry in &base.0.masters.entries {
+        let found = Arc::new(resolver(&old, entry).run(&base.0.runners));
+        known.insert(&entry.head.key, (&**entry, old.asked.take(), found.clone()));
+        before.push(found);
+    }
+    let after = head.0.masters.entries.iter().map(|entry| {
+        let resolver = resolver(&new, entry);
+        let same = known.get(&*entry.head.key).filter(|(was, asked, _)| {
+            let then = Resolver { tree: &old, ..resolver };
+            Arc::ptr_eq(&was.raw, &entry.raw)
+                && then.behind(&base.0.runners) == resolver.behind(&head.0.runners)
+                && asked.iter().all(|path| old.exists(path) == new.exists(path))
+        });
+        let found = same.map(|(_, _, found)| found.clone());
+        found.unwrap_or_else(|| Arc::new(resolver.run(&head.0.runners)))
+    });
+    let after = after.collect();
+    [before, after]
 }
 
 /// A revision's files, with what has been asked about them already.
 struct Tree<'a> {
     files: &'a dyn Files,
-    known: RefCell<HashMap<String, bool>>,
+    known: RefCell<HashMap<Rc<str>, bool>>,
+    /// The paths that were asked for, of which only whether they exist counts.
+    asked: RefCell<Vec<Rc<str>>>,
     links: RefCell<HashMap<String, Option<UsedFile>>>,
     labels: RefCell<HashMap<Arc<str>, Rc<Behind>>>,
 }
 
 /// What stands behind a runner label.
+#[derive(PartialEq)]
 struct Behind {
     /// The bases of its runners.
     bases: BTreeSet<String>,
@@ -126,17 +145,24 @@ impl<'a> Tree<'a> {
         Self {
             files,
             known: RefCell::default(),
+            asked: RefCell::default(),
             links: RefCell::default(),
             labels: RefCell::default(),
         }
     }
 
     fn exists(&self, path: &str) -> bool {
-        if let Some(known) = self.known.borrow().get(path) {
-            return *known;
-        }
-        let found = self.files.exists(path);
-        self.known.borrow_mut().insert(path.to_owned(), found);
+        let known = self
+            .known
+            .borrow()
+            .get_key_value(path)
+            .map(|(path, found)| (path.clone(), *found));
+        let (path, found) = known.unwrap_or_else(|| {
+            let (path, found) = (Rc::from(path), self.files.exists(path));
+            self.known.borrow_mut().insert(Rc::clone(&path), found);
+            (path, found)
+        });
+        self.asked.borrow_mut().push(path);
         found
     }
 
@@ -162,6 +188,7 @@ impl<'a> Tree<'a> {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Resolver<'a> {
     tree: &'a Tree<'a>,
     layout: &'a Layout,
@@ -177,6 +204,7 @@ impl Resolver<'_> {
             ..Resolution::default()
         };
         let behind = self.behind(runners);
+        self.tree.asked.take();
         out.launchers.clone_from(&behind.launchers);
         for scenario in [ScenarioType::Fixed, ScenarioType::Agentic] {
             if self.entry.has(scenario) {

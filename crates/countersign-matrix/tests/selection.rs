@@ -501,6 +501,43 @@ fn a_script_that_is_deleted_counts_as_a_change_only_where_another_takes_its_plac
     assert_eq!(run(&[named, plain], &[named]), vec![]);
 }
 
+fn side<'r>(configs: &'r Configs, files: &'r MapFiles) -> Revision<'r> {
+    Revision { configs, files }
+}
+
+#[test]
+fn what_both_revisions_share_is_affected_as_if_each_were_read_by_itself() {
+    let policy = policy();
+    let paths = [
+        "benchmarks/single_node/fixed_seq_len/alpha_fp8_b200_vllm.sh",
+        "benchmarks/single_node/fixed_seq_len/alpha_fp8_b200.sh",
+        "runners/launch_b200-x.sh",
+        "benchmarks/multi_node/srt-slurm-recipes/beta.yaml",
+    ];
+    let tree = |mask: usize| {
+        let bare = paths
+            .iter()
+            .fold(repository(FIRST, SECOND), |files, path| files.without(path));
+        let there = paths.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1);
+        there.fold(bare, |files, (_, path)| files.with(path, "serve\n"))
+    };
+    let read = |files: &MapFiles| Configs::read(files, &policy.layout, &policy.matrix);
+    for (before, after) in (0..16).flat_map(|before| (0..16).map(move |after| (before, after))) {
+        let changed = paths
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| (before ^ after) >> bit & 1 == 1);
+        let changed: Vec<String> = changed.map(|(_, path)| (*path).to_owned()).collect();
+        let (old, new) = (tree(before), tree(after));
+        let configs = read(&old);
+        let run = |head: &Configs| {
+            let (base, head) = (side(&configs, &old), side(head, &new));
+            affected(base, head, &changed, &[], &policy.layout, &policy.matrix)
+        };
+        assert_eq!(run(&configs), run(&read(&new)), "{before:04b} then {after:04b}");
+    }
+}
+
 #[test]
 fn the_command_answers_in_every_form_and_refuses_in_the_same_form() {
     let policy = policy();
