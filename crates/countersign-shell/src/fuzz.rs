@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::{
-    Command, Environment, Evaluation, Limits, Rest, ScriptCache, Setup, Value, evaluate, in_lane, scan, unwrap_wrappers,
+    Command, Environment, Evaluation, Limits, Rest, ScriptCache, Setup, Value, evaluate, evaluate_points, in_lane,
+    scan, unwrap_wrappers,
 };
 
 /// The values of a variable for points that are evaluated together.
@@ -22,16 +23,14 @@ pub fn fuzz_entry(data: &[u8]) {
     let _ = scan("fuzz.sh", &text, &limits);
     let files: BTreeMap<String, Arc<str>> = [("fuzz.sh".to_string(), Arc::from(&*text))].into();
     let cache = ScriptCache::new(limits);
-    let run = |environment| {
-        let setup = Setup {
-            script: "fuzz.sh".into(),
-            roots: vec!["/w".into()],
-            environment,
-            limits,
-            ..Setup::default()
-        };
-        evaluate(&files, &cache, &setup)
+    let setup = |environment| Setup {
+        script: "fuzz.sh".into(),
+        roots: vec!["/w".into()],
+        environment,
+        limits,
+        ..Setup::default()
     };
+    let run = |environment| evaluate(&files, &cache, &setup(environment));
     for rest in [Rest::Unset, Rest::Unknown] {
         let evaluation = run(Environment {
             rest,
@@ -45,22 +44,26 @@ pub fn fuzz_entry(data: &[u8]) {
             );
         }
     }
-    let together = run(Environment {
+    let each = setup(Environment {
         each: [("N".to_owned(), EACH.map(str::to_owned).to_vec())].into(),
         ..Environment::default()
     });
-    for lane in &together.holds {
-        let alone = run(Environment {
-            variables: [("N".to_owned(), EACH[*lane].to_owned())].into(),
-            ..Environment::default()
-        });
-        // A bound that one of them met first says nothing about the other, and what differs between points says that it
-        // cannot be read.
-        let bound = alone.truncated.is_some() || alone.commands.len() >= limits.commands;
-        if !bound && !differs(&together) {
-            assert_eq!(told(&together, *lane), told(&alone, 0), "for {}", EACH[*lane]);
+    let mut held = [false; EACH.len()];
+    evaluate_points(&files, &cache, &each, None, &mut |together| {
+        for lane in &together.holds {
+            assert!(!std::mem::replace(&mut held[*lane], true), "{} twice", EACH[*lane]);
+            let alone = run(Environment {
+                variables: [("N".to_owned(), EACH[*lane].to_owned())].into(),
+                ..Environment::default()
+            });
+            // A bound that one of them met first says nothing about the other, and what differs between points says that
+            // it cannot be read.
+            let bound = alone.truncated.is_some() || alone.commands.len() >= limits.commands;
+            if !bound && !differs(together) {
+                assert_eq!(told(together, *lane), told(&alone, 0), "for {}", EACH[*lane]);
+            }
         }
-    }
+    });
 }
 
 fn differs(evaluation: &Evaluation) -> bool {

@@ -22,6 +22,8 @@ const BETWEEN: char = '\u{2}';
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Lanes {
     alive: Vec<bool>,
+    /// Points that this evaluation is of; all others are taken for the same as the first of these.
+    own: Vec<bool>,
     void: Cell<bool>,
     /// How often points were left out.
     lost: Cell<usize>,
@@ -31,8 +33,17 @@ impl Lanes {
     pub(crate) fn new(many: usize) -> Lanes {
         Lanes {
             alive: vec![true; many],
+            own: vec![true; many],
             void: Cell::new(false),
             lost: Cell::new(0),
+        }
+    }
+
+    /// Of some points only.
+    pub(crate) fn of(own: Vec<bool>) -> Lanes {
+        Lanes {
+            own: own.clone(),
+            ..Lanes::new(own.len())
         }
     }
 
@@ -48,7 +59,7 @@ impl Lanes {
 
     /// Whether there are several points that it holds for.
     pub(crate) fn several(&self) -> bool {
-        !self.is_void() && self.alive.iter().filter(|alive| **alive).count() > 1
+        !self.is_void() && (0..self.many()).filter(|lane| self.is_alive(*lane)).nth(1).is_some()
     }
 
     /// Whether it holds for none.
@@ -56,9 +67,9 @@ impl Lanes {
         self.void.get()
     }
 
-    /// Whether a point is not left out.
+    /// Whether the evaluation is of a point, and it is not left out.
     pub(crate) fn is_alive(&self, lane: usize) -> bool {
-        self.alive.get(lane).copied().unwrap_or_default()
+        self.alive.get(lane) == Some(&true) && self.own[lane]
     }
 
     /// The points that it holds for; the first is among them if any is.
@@ -66,7 +77,7 @@ impl Lanes {
         if self.void.get() {
             return Vec::new();
         }
-        (0..self.alive.len()).filter(|lane| self.alive[*lane]).collect()
+        (0..self.many()).filter(|lane| self.is_alive(*lane)).collect()
     }
 
     /// Something was met that cannot be done for several points at once.
@@ -189,6 +200,44 @@ impl Value {
                     (None, None) => out.push_piece(piece),
                 },
                 PieceKind::Text(_) => out.push_piece(piece),
+            }
+        }
+        Some(out)
+    }
+
+    /// The value that it is for the points that are marked, taking all others for the same as one of these.
+    pub(crate) fn among(&self, marked: &[bool], lead: usize) -> Option<Value> {
+        let own = |lane: usize| if marked[lane] { lane } else { lead };
+        let mut out = Value::default();
+        for piece in self.pieces() {
+            let PieceKind::Unknown(unknown) = &piece.kind else {
+                out.push_piece(piece);
+                continue;
+            };
+            if let Some(written) = &unknown.written {
+                let values: Vec<Value> = (0..marked.len())
+                    .map(|lane| written.get(own(lane)).cloned())
+                    .collect::<Option<_>>()?;
+                if values.iter().all(|value| crate::eval::identical(value, &values[lead])) {
+                    out.append(&values[lead]);
+                    continue;
+                }
+                let value = match &unknown.each {
+                    Some(_) => each_of(values)?,
+                    None => passed_on(values, piece.at),
+                };
+                out.push_unknown(value.single_unknown()?.clone(), piece.at);
+            } else if let Some(each) = &unknown.each {
+                let texts: Vec<Arc<str>> = (0..marked.len())
+                    .map(|lane| each.get(own(lane)).cloned())
+                    .collect::<Option<_>>()?;
+                if texts.iter().all(|text| *text == texts[lead]) {
+                    out.push_text(texts[lead].clone(), piece.at);
+                } else {
+                    out.append(&each_value(texts, piece.at));
+                }
+            } else {
+                out.push_piece(piece);
             }
         }
         Some(out)

@@ -27,7 +27,7 @@ mod world;
 mod wrappers;
 
 pub use cache::ScriptCache;
-pub use eval::{Answer, Answers, Environment, Files, Rest, Setup, evaluate, evaluate_with};
+pub use eval::{Answer, Answers, Environment, Files, Rest, Setup, evaluate, evaluate_points, evaluate_with};
 #[cfg(feature = "grammar")]
 pub use grammar::{Disagreement, GrammarReport, check_grammar};
 pub use lanes::{in_lane, is_plain};

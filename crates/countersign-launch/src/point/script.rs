@@ -73,13 +73,22 @@ pub(super) fn evaluate_for_all(
                 continue;
             }
             let all: Vec<&shell::Setup> = points.iter().map(|at| &setups[*at]).collect();
-            let evaluation = evaluate(&joint(&all));
-            let telling = telling(tree, rows[first], &evaluation);
-            for lane in &evaluation.holds {
-                if let Some(at) = points.get(*lane) {
-                    done[*at] = read(*at, &evaluation, (*lane, Some(&telling)));
-                }
-            }
+            let answering = Answering(answers);
+            let files = ShellFiles(tree.files);
+            shell::evaluate_points(
+                &files,
+                tree.scripts,
+                &joint(&all),
+                Some(&answering),
+                &mut |evaluation| {
+                    let telling = telling(tree, rows[first], evaluation);
+                    for lane in &evaluation.holds {
+                        if let Some(at) = points.get(*lane) {
+                            done[*at] = read(*at, evaluation, (*lane, Some(&telling)));
+                        }
+                    }
+                },
+            );
             if !done[first] {
                 together = together.fewer();
             }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Evaluator;
 use super::laned::{identical, together};
+use super::some::{is_laned, var_of};
 use crate::lanes::Lanes;
 use crate::output::{Call, Word};
 use crate::syntax::Script;
@@ -155,14 +156,13 @@ impl Evaluator<'_> {
                     _ => true,
                 })
         };
+        let of_lane = |var: &Arc<Var>, lane: usize| var_of(var, &|value| value.of_lane(lane));
         let vars_meet = |_: &Arc<str>, a: Option<&Arc<Var>>, b: Option<&Arc<Var>>| match (a, b) {
-            (Some(a), Some(b)) => lanes
-                .iter()
-                .any(|lane| match (var_of_lane(a, *lane), var_of_lane(b, *lane)) {
-                    (Some(None), Some(None)) => false,
-                    (Some(own), Some(other)) => same_var(own.as_ref().unwrap_or(a), other.as_ref().unwrap_or(b)),
-                    _ => true,
-                }),
+            (Some(a), Some(b)) => lanes.iter().any(|lane| match (of_lane(a, *lane), of_lane(b, *lane)) {
+                (Some(None), Some(None)) => false,
+                (Some(own), Some(other)) => same_var(own.as_ref().unwrap_or(a), other.as_ref().unwrap_or(b)),
+                _ => true,
+            }),
             _ => false,
         };
         let files_meet = |_: &Arc<str>, a: Option<&Arc<WrittenFile>>, b: Option<&Arc<WrittenFile>>| match (a, b) {
@@ -483,95 +483,4 @@ fn same_frame(a: &Arc<Frame>, b: &Arc<Frame>) -> bool {
             && (Arc::ptr_eq(&a.positional, &b.positional) || identical_words(&a.positional, &b.positional))
             && a.locals.len() == b.locals.len()
             && a.locals.iter().zip(&b.locals).all(same_local))
-}
-
-impl World {
-    /// The world as it is for one of the points that are evaluated together. Nothing where something in it is not known
-    /// only since it differs between them.
-    fn of_lane(&self, lane: usize) -> Option<World> {
-        let mut out = self.clone();
-        for (name, var) in self.vars.iter() {
-            if let Some(own) = var_of_lane(var, lane)? {
-                out.vars.insert(name.clone(), own);
-            }
-        }
-        for (key, file) in self.files.iter().filter(|(_, file)| is_laned(&file.content)) {
-            let content = file.content.of_lane(lane)?;
-            out.files
-                .insert(key.clone(), Arc::new(WrittenFile { content, at: file.at }));
-        }
-        for frame in &mut out.frames {
-            let laned_local = |(_, var): &(Arc<str>, Option<Arc<Var>>)| {
-                var.as_ref()
-                    .is_some_and(|var| !matches!(var_of_lane(var, lane), Some(None)))
-            };
-            if frame.positional.iter().any(|word| is_laned(&word.value)) {
-                let words: Option<Vec<Word>> = frame.positional.iter().map(|word| word_of_lane(word, lane)).collect();
-                Arc::make_mut(frame).positional = Arc::new(words?);
-            }
-            if frame.locals.iter().any(laned_local) {
-                for (_, local) in &mut Arc::make_mut(frame).locals {
-                    if let Some(var) = local
-                        && let Some(own) = var_of_lane(var, lane)?
-                    {
-                        *var = own;
-                    }
-                }
-            }
-        }
-        out.cwd = self.cwd.of_lane(lane)?;
-        out.buffer = self.buffer.of_lane(lane)?;
-        if self.dirs.iter().any(is_laned) {
-            let dirs: Option<Vec<Value>> = self.dirs.iter().map(|dir| dir.of_lane(lane)).collect();
-            out.dirs = Arc::new(dirs?);
-        }
-        if let Some(trap) = &self.exit_trap {
-            out.exit_trap = Some(trap.of_lane(lane)?);
-        }
-        if let Source::Lines(lines, taken) = &self.input
-            && lines.iter().any(is_laned)
-        {
-            let lines: Option<Vec<Value>> = lines.iter().map(|line| line.of_lane(lane)).collect();
-            out.input = Source::Lines(Arc::new(lines?), *taken);
-        }
-        if let Status::Ran(argv, at) = &self.status
-            && argv.iter().any(|word| is_laned(&word.value))
-        {
-            let words: Option<Vec<Word>> = argv.iter().map(|word| word_of_lane(word, lane)).collect();
-            out.status = Status::Ran(Arc::new(words?), *at);
-        }
-        Some(out)
-    }
-}
-
-fn is_laned(value: &Value) -> bool {
-    value.is_laned() || value.differs()
-}
-
-fn word_of_lane(word: &Word, lane: usize) -> Option<Word> {
-    Some(Word {
-        value: word.value.of_lane(lane)?,
-        ..word.clone()
-    })
-}
-
-/// A variable as it is for one point; inside `None` where it is the same for all.
-#[allow(clippy::option_option, reason = "not known, or the same for all")]
-fn var_of_lane(var: &Arc<Var>, lane: usize) -> Option<Option<Arc<Var>>> {
-    let value = match &var.value {
-        VarValue::Scalar(value) if is_laned(value) => VarValue::Scalar(value.of_lane(lane)?),
-        VarValue::Indexed(items) if items.iter().any(|(_, word)| is_laned(&word.value)) => {
-            let own = |(at, word): &(i64, Word)| Some((*at, word_of_lane(word, lane)?));
-            VarValue::Indexed(items.iter().map(own).collect::<Option<_>>()?)
-        }
-        VarValue::Assoc(items) if items.values().any(|word| is_laned(&word.value)) => {
-            let own = |(key, word): (&Arc<str>, &Word)| Some((key.clone(), word_of_lane(word, lane)?));
-            VarValue::Assoc(items.iter().map(own).collect::<Option<_>>()?)
-        }
-        _ => return Some(None),
-    };
-    Some(Some(Arc::new(Var {
-        value,
-        ..(**var).clone()
-    })))
 }

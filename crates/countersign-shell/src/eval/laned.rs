@@ -184,7 +184,7 @@ fn has_lines(value: &Value) -> bool {
 }
 
 /// Whether two values are the same, written at the same places.
-pub(super) fn identical(a: &Value, b: &Value) -> bool {
+pub(crate) fn identical(a: &Value, b: &Value) -> bool {
     let (a, b) = (a.pieces(), b.pieces());
     a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.at == y.at && x.kind == y.kind)
 }

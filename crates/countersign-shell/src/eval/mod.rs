@@ -19,18 +19,22 @@ mod loops;
 mod params;
 pub(crate) mod paths;
 mod pipeline;
+mod points;
 mod printf;
 mod programs;
 mod record;
 mod redirect;
 mod sed;
 mod simple;
+mod some;
 mod test;
 mod text;
 mod variables;
 
 pub(crate) use declare::is_name;
 use distances::Distances;
+pub(crate) use laned::identical;
+use points::{Parts, Standing};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -140,8 +144,39 @@ pub fn evaluate_with(
 ) -> Evaluation {
     let mut evaluator = Evaluator::new(files, cache, setup);
     evaluator.answers = answers;
-    evaluator.run();
+    if let Some(standing) = evaluator.start() {
+        evaluator.run(standing);
+    }
     evaluator.finish()
+}
+
+/// Evaluate a script for several points ([`Environment::each`]): `read` is given evaluations of which each holds for some
+/// of them, none for one that another holds for. Points that none holds for have to be evaluated alone.
+pub fn evaluate_points(
+    files: &dyn Files,
+    cache: &ScriptCache,
+    setup: &Setup,
+    answers: Option<&dyn Answers>,
+    read: &mut dyn FnMut(&Evaluation),
+) {
+    let mut waiting: Vec<Standing> = Vec::new();
+    let mut begun = false;
+    loop {
+        let mut evaluator = Evaluator::new(files, cache, setup);
+        evaluator.answers = answers;
+        let standing = match begun {
+            false => evaluator.start(),
+            true => waiting.pop(),
+        };
+        begun = true;
+        let Some(standing) = standing else { break };
+        evaluator.run(standing);
+        waiting.append(&mut evaluator.branches);
+        let evaluation = evaluator.finish();
+        if !evaluation.holds.is_empty() {
+            read(&evaluation);
+        }
+    }
 }
 
 /// Rust recursion bound over statements and expansions together: far below what a 2 MB stack holds.
@@ -168,6 +203,10 @@ pub(crate) struct Evaluator<'a> {
     baseline: Option<(usize, usize)>,
     /// The points parted in that statement.
     parted: bool,
+    /// Points that were left out and go on from where they were.
+    branches: Vec<Standing>,
+    /// The first of the commands, and of the ends, that an equal one was taken into in this statement of the script.
+    first_changed: (usize, usize),
     steps: usize,
     bytes: usize,
     depth: usize,
@@ -213,6 +252,8 @@ impl<'a> Evaluator<'a> {
             alone: false,
             baseline: None,
             parted: false,
+            branches: Vec::new(),
+            first_changed: (usize::MAX, usize::MAX),
             steps: 0,
             bytes: 0,
             depth: 0,
@@ -236,12 +277,13 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn run(&mut self) {
+    /// Where the evaluation begins; nothing where there is no script.
+    fn start(&mut self) -> Option<Standing> {
         let Some(text) = self.files.read(&self.setup.script) else {
             let message = format!("{} is not in the tree", self.setup.script);
             self.note(Note::NotInTree, Span::NOWHERE, message.clone());
             self.out.truncated = Some(message);
-            return;
+            return None;
         };
         self.no_marks(&text);
         let script = self.cache.script(&self.setup.script, &text);
@@ -319,9 +361,20 @@ impl<'a> Evaluator<'a> {
             decided: Arc::default(),
             foreign: None,
         };
-        self.script = script.clone();
-        self.file = file;
-        let mut worlds = self.block(&script.body, vec![world]);
+        Some(Standing {
+            script,
+            file,
+            next: 0,
+            active: vec![world],
+            left: Vec::new(),
+            lanes: self.lanes.clone(),
+            parts: Parts::Rows,
+            kept: None,
+        })
+    }
+
+    fn run(&mut self, standing: Standing) {
+        let mut worlds = self.follow(standing);
         self.run_exit_traps(&mut worlds);
         self.out.worlds = worlds.len();
         for world in &worlds {

@@ -56,6 +56,7 @@ impl Evaluator<'_> {
                             .cloned()
                             .collect();
                         other.path = Arc::new(common);
+                        self.first_changed.0 = self.first_changed.0.min(index);
                     }
                     return Some(index);
                 }
@@ -79,15 +80,12 @@ impl Evaluator<'_> {
             Status::Unknown(..) | Status::Ran(..) => None,
         };
         let calls = &self.calls;
-        match self
-            .out
-            .ends
-            .iter_mut()
-            .find(|e| e.at == at && e.status == status && e.calls == *calls)
-        {
-            Some(known) => {
+        let mut ends = self.out.ends.iter_mut().enumerate();
+        match ends.find(|(_, e)| e.at == at && e.status == status && e.calls == *calls) {
+            Some((index, known)) => {
                 let common = known.path.iter().filter(|l| world.path.contains(l)).cloned().collect();
                 known.path = Arc::new(common);
+                self.first_changed.1 = self.first_changed.1.min(index);
             }
             None => self.out.ends.push(End {
                 status,
