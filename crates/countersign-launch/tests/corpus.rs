@@ -2,10 +2,10 @@
 //! commit is read, and the named properties of every server in it are known.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::Mutex;
 
 use countersign_launch::Role;
 use countersign_launch::point::{self, DeriveRules};
@@ -86,7 +86,7 @@ struct AtCommit {
     dir: String,
     commit: String,
     paths: BTreeSet<String>,
-    read: RefCell<BTreeMap<String, Option<Arc<str>>>>,
+    read: Mutex<BTreeMap<String, Option<Arc<str>>>>,
 }
 
 impl AtCommit {
@@ -96,7 +96,7 @@ impl AtCommit {
             dir: dir.to_owned(),
             commit: commit.to_owned(),
             paths: list.lines().map(str::to_owned).collect(),
-            read: RefCell::default(),
+            read: Mutex::default(),
         })
     }
 }
@@ -106,7 +106,7 @@ impl matrix::Files for AtCommit {
         if !self.paths.contains(path) {
             return None;
         }
-        let mut read = self.read.borrow_mut();
+        let mut read = self.read.lock().unwrap();
         let text = read
             .entry(path.to_owned())
             .or_insert_with(|| git(&self.dir, &["show", &format!("{}:{path}", self.commit)]).map(Arc::from));

@@ -11,6 +11,9 @@ use crate::{
 /// The values of a variable for points that are evaluated together.
 const EACH: [&str; 4] = ["1", "8", "64", "a-b"];
 
+/// The values of another, which are several words for some of them.
+const LISTS: [&str; 4] = ["2 4", "8", "16 32 64", "8"];
+
 /// Any bytes as a script, parsed, scanned and evaluated: for one point, and for several together, which must give what it
 /// gives for each of them. Must return for every input.
 pub fn fuzz_entry(data: &[u8]) {
@@ -45,7 +48,9 @@ pub fn fuzz_entry(data: &[u8]) {
         }
     }
     let each = setup(Environment {
-        each: [("N".to_owned(), EACH.map(str::to_owned).to_vec())].into(),
+        each: [("N", EACH), ("L", LISTS)]
+            .map(|(name, texts)| (name.to_owned(), texts.map(str::to_owned).to_vec()))
+            .into(),
         ..Environment::default()
     });
     let mut held = [false; EACH.len()];
@@ -53,7 +58,9 @@ pub fn fuzz_entry(data: &[u8]) {
         for lane in &together.holds {
             assert!(!std::mem::replace(&mut held[*lane], true), "{} twice", EACH[*lane]);
             let alone = run(Environment {
-                variables: [("N".to_owned(), EACH[*lane].to_owned())].into(),
+                variables: [("N", EACH[*lane]), ("L", LISTS[*lane])]
+                    .map(|(name, text)| (name.to_owned(), text.to_owned()))
+                    .into(),
                 ..Environment::default()
             });
             // A bound that one of them met first says nothing about the other, and what differs between points says that
@@ -95,7 +102,7 @@ fn told(evaluation: &Evaluation, lane: usize) -> Vec<String> {
         let mut text = own(&command.display());
         for (name, value) in command.environment() {
             // What the point was given stands in every command.
-            if &*name != "N" {
+            if !matches!(&*name, "N" | "L") {
                 text.push_str(&own(&format!("\n  {name}={}", value.display())));
             }
         }

@@ -254,6 +254,11 @@ impl Value {
         self.unknowns().any(|u| u.each.is_some())
     }
 
+    /// Whether it is not the same for all of the points that are evaluated together.
+    pub fn varies(&self) -> bool {
+        self.is_laned() || self.differs()
+    }
+
     /// Whether something of it is not known only since it differs between the points that are evaluated together.
     pub fn differs(&self) -> bool {
         self.unknowns().any(|unknown| unknown.differs())
@@ -322,9 +327,14 @@ pub(crate) fn each_of(values: Vec<Value>) -> Option<Value> {
     Some(Value::unknown(Arc::new(unknown), at))
 }
 
-/// Whether a text can be the value of one of several points ([`crate::Environment::each`]): wherever it stands, nothing
-/// in it is split, matched or computed.
-pub fn is_plain(text: &str) -> bool {
+/// Whether a text can be the value of one of several points ([`crate::Environment::each`]).
+pub fn can_differ(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 64 << 10 && !text.contains(char::is_control)
+}
+
+/// Whether nothing in a text is split, matched or computed, wherever it stands: what holds such texts can be used for all
+/// points at once. What holds others is only handed on; where it is used, the points part.
+pub(crate) fn is_plain(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('-')
         && text.len() <= 64 << 10

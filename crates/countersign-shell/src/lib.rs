@@ -30,7 +30,7 @@ pub use cache::ScriptCache;
 pub use eval::{Answer, Answers, Environment, Files, Rest, Setup, evaluate, evaluate_points, evaluate_with};
 #[cfg(feature = "grammar")]
 pub use grammar::{Disagreement, GrammarReport, check_grammar};
-pub use lanes::{in_lane, is_plain};
+pub use lanes::{can_differ, in_lane};
 pub use limits::Limits;
 pub use output::{Call, Command, CommandKind, Diagnostic, End, Evaluation, Literal, Note, Redirect, Word};
 pub use scan::{RawCommand, RawHereDoc, RawRedirect, RawWord, Scanned, scan, scan_bounded, scan_script};

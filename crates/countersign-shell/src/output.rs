@@ -151,6 +151,16 @@ impl Command {
 
     /// A file that the script wrote before this command: the path as the command would open it.
     pub fn file(&self, path: &Value) -> Option<&WrittenFile> {
+        // Most words name no file: nothing was written whose path ends as they do.
+        let name = path.known();
+        let name = name
+            .as_deref()
+            .and_then(|path| path.rsplit('/').next())
+            .unwrap_or_default();
+        let may_be = |key: &str| matches!(name, "" | "." | "..") || key.ends_with(name);
+        if !self.files.iter().any(|(key, _)| may_be(key)) {
+            return None;
+        }
         let key = crate::eval::paths::key(&self.cwd, path);
         self.files.get(&key).map(|f| &**f)
     }

@@ -81,6 +81,8 @@ pub(crate) struct Condition {
 #[derive(Debug, Clone)]
 pub(crate) enum Status {
     Known(i32),
+    /// One for each of the points that are evaluated together.
+    Each(Arc<[i32]>),
     /// Zero exactly when the condition has the given truth.
     Unknown(Arc<Condition>, bool),
     /// The status of a program that was not run: most are never asked for, so the question is put into words only
@@ -92,6 +94,7 @@ impl Status {
     pub(crate) fn same(&self, other: &Status) -> bool {
         match (self, other) {
             (Status::Known(a), Status::Known(b)) => a == b,
+            (Status::Each(a), Status::Each(b)) => a == b,
             (Status::Unknown(a, x), Status::Unknown(b, y)) => a.key == b.key && x == y,
             (Status::Ran(a, x), Status::Ran(b, y)) => x == y && (Arc::ptr_eq(a, b) || a == b),
             _ => false,

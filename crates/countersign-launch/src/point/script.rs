@@ -123,7 +123,7 @@ fn alike(a: &shell::Setup, b: &shell::Setup) -> bool {
     a.unknown == b.unknown
         && a.filled == b.filled
         && a.variables.keys().eq(b.variables.keys())
-        && values().all(|(x, y)| x == y || (shell::is_plain(x) && shell::is_plain(y)))
+        && values().all(|(x, y)| x == y || (shell::can_differ(x) && shell::can_differ(y)))
 }
 
 /// The setup of several points: variables that are not the same for all have a value for each.
@@ -318,7 +318,7 @@ fn telling(tree: &Tree<'_>, row: &matrix::Row, evaluation: &Evaluation) -> Vec<u
             .argv
             .iter()
             .chain(command.assignments.iter().map(|(_, word)| word));
-        if values.any(|word| word.value.is_laned() || word.value.differs()) {
+        if values.any(|word| word.value.varies()) {
             return true;
         }
         let argv = reader.words(command);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Evaluator;
 use super::laned::{identical, together};
-use super::some::{is_laned, var_of};
+use super::some::var_of;
 use crate::lanes::Lanes;
 use crate::output::{Call, Word};
 use crate::syntax::Script;
@@ -149,7 +149,7 @@ impl Evaluator<'_> {
     pub(super) fn differ_for_all(&self, worlds: &[World]) -> bool {
         let lanes: Vec<usize> = (0..self.lanes.many()).filter(|l| self.lanes.is_alive(*l)).collect();
         let meet = |a: &Value, b: &Value| {
-            (is_laned(a) || is_laned(b))
+            (a.varies() || b.varies())
                 && !a.same(b)
                 && lanes.iter().any(|lane| match (a.of_lane(*lane), b.of_lane(*lane)) {
                     (Some(a), Some(b)) => a.same(&b),
@@ -264,7 +264,9 @@ impl Join<'_> {
                 return None;
             }
         }
-        out.status = self.part(index, |w| &w.status, Status::same)?;
+        out.status = self
+            .part(index, |w| &w.status, Status::same)
+            .or_else(|| self.status(index))?;
         out.cwd = self.value(index, |w| &w.cwd)?;
         out.buffer = self.value(index, |w| &w.buffer)?;
         out.input = self.part(index, |w| &w.input, Source::same)?;
@@ -316,6 +318,19 @@ impl Join<'_> {
             out.files.insert(key, file);
         }
         Some(out)
+    }
+
+    /// The status that is another one for each point. Points that were left out before take part with the first one's.
+    fn status(&self, index: usize) -> Option<Status> {
+        let code = |alone: &Alone| match &alone.after[index].status {
+            Status::Known(code) => Some(*code),
+            _ => None,
+        };
+        let mut codes = vec![code(self.all.first()?)?; self.many];
+        for alone in self.all {
+            *codes.get_mut(alone.lane)? = code(alone)?;
+        }
+        Some(Status::each(codes))
     }
 
     /// What is the same for all points, or what all of them left as it was.

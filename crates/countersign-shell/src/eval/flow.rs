@@ -108,6 +108,7 @@ impl Evaluator<'_> {
                 for world in after.iter_mut().filter(|w| w.flow == Flow::Normal) {
                     world.status = match &world.status.asked() {
                         Status::Known(code) => Status::Known(i32::from(*code == 0)),
+                        Status::Each(codes) => Status::Each(codes.iter().map(|code| i32::from(*code == 0)).collect()),
                         Status::Unknown(condition, sense) => Status::Unknown(condition.clone(), !sense),
                         Status::Ran(..) => continue,
                     };
@@ -191,9 +192,9 @@ impl Evaluator<'_> {
         let mut after = Vec::with_capacity(worlds.len());
         for mut world in worlds {
             if world.errexit && world.flow == Flow::Normal {
-                match &world.status {
+                match &self.same_success(&world.status) {
                     Status::Known(0) => {}
-                    Status::Known(_) => {
+                    Status::Known(_) | Status::Each(_) => {
                         after.extend(self.leave_script(world, at));
                         continue;
                     }
@@ -234,9 +235,9 @@ impl Evaluator<'_> {
                 split.passed.push(world);
                 continue;
             }
-            match world.status.asked() {
+            match self.same_success(&world.status).asked() {
                 Status::Known(0) => split.yes.push(world),
-                Status::Known(_) | Status::Ran(..) => split.no.push(world),
+                Status::Known(_) | Status::Each(_) | Status::Ran(..) => split.no.push(world),
                 Status::Unknown(condition, sense) => {
                     if condition.stable
                         && let Some(known) = world.decided.get(&condition.key)

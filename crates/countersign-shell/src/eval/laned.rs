@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::Evaluator;
 use super::programs::Computed;
+use super::{Answer, Answers, Evaluator};
 use crate::arith::Num;
 use crate::lanes::{each_of, each_value, is_plain, passed_on};
-use crate::output::Word;
+use crate::output::{Command, Word};
 use crate::value::{PieceKind, Span, Unknown, Value};
 use crate::world::{Source, Status, World};
 
@@ -15,6 +15,25 @@ impl Evaluator<'_> {
     pub(super) fn zero_in_lanes(&mut self, numbers: &[i64]) -> Status {
         let zero: Vec<bool> = numbers.iter().map(|n| *n == 0).collect();
         Status::Known(i32::from(self.lanes.agree(&zero).unwrap_or_default()))
+    }
+
+    /// A status that is the same for all points: those with another one than the first are left out.
+    pub(super) fn same_status(&mut self, status: &Status) -> Status {
+        match status {
+            Status::Each(codes) => Status::Known(self.lanes.agree(codes).unwrap_or_default()),
+            status => status.clone(),
+        }
+    }
+
+    /// A status that is zero for all points or for none: those of which the other holds than of the first are left out.
+    pub(super) fn same_success(&mut self, status: &Status) -> Status {
+        match status {
+            Status::Each(codes) => {
+                let fails: Vec<bool> = codes.iter().map(|code| *code != 0).collect();
+                Status::Known(i32::from(self.lanes.agree(&fails).unwrap_or_default()))
+            }
+            status => status.clone(),
+        }
     }
 
     /// The number that a value is for each point. Inside `None`: it is none for the first.
@@ -29,6 +48,32 @@ impl Evaluator<'_> {
             let all = numbers.into_iter().map(|number| number.unwrap_or(first)).collect();
             self.lanes.number(all)
         }))
+    }
+
+    /// What the caller knows about a command; it has to know the same for all points.
+    pub(super) fn answered(&self, answers: &dyn Answers, name: &str, command: &Command) -> Option<Answer> {
+        if !answers.knows(name) || !command.argv.iter().any(|word| word.value.varies()) {
+            return answers.answer(command);
+        }
+        let own = |lane: usize| {
+            let word = |word: &Word| {
+                let value = word.value.of_lane(lane)?;
+                Some(Word { value, ..word.clone() })
+            };
+            let argv = command.argv.iter().map(word).collect::<Option<Vec<Word>>>()?;
+            let command = Command {
+                argv: Arc::new(argv),
+                ..command.clone()
+            };
+            Some(answers.answer(&command))
+        };
+        let all: Option<Vec<Option<Answer>>> = self.lanes.held().into_iter().map(own).collect();
+        let mut all = all.unwrap_or_default().into_iter();
+        let first = all.next();
+        if first.is_none() || all.any(|other| Some(other) != first) {
+            self.lanes.void();
+        }
+        first.flatten()
     }
 
     /// What a program that only turns text into text gives: for each point on its own. Nothing where that cannot be said as
@@ -85,7 +130,7 @@ impl Evaluator<'_> {
             .iter()
             .map(|computed| match &computed.status {
                 Status::Known(code) => Some(*code),
-                Status::Unknown(..) | Status::Ran(..) => None,
+                Status::Each(_) | Status::Unknown(..) | Status::Ran(..) => None,
             })
             .collect();
         if codes.contains(&None) && !all.iter().all(|computed| computed.status.same(&first.status)) {

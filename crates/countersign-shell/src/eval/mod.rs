@@ -25,6 +25,7 @@ mod programs;
 mod record;
 mod redirect;
 mod sed;
+mod setup;
 mod simple;
 mod some;
 mod test;
@@ -35,100 +36,20 @@ pub(crate) use declare::is_name;
 use distances::Distances;
 pub(crate) use laned::identical;
 use points::{Parts, Standing};
+pub use setup::{Answer, Answers, Environment, Files, Rest, Setup};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::cache::ScriptCache;
-use crate::lanes::{Lanes, MARK, each_value, is_plain};
+use crate::lanes::{Lanes, MARK, can_differ, each_value, is_plain, passed_on};
 use crate::limits::Limits;
-use crate::output::{Call, Command, Diagnostic, Evaluation, Note, Word};
+use crate::output::{Call, Diagnostic, Evaluation, Note, Word};
 use crate::pmap::PMap;
 use crate::syntax::{Pos, Script};
 use crate::uses::Telling;
 use crate::value::{Shape, Span, Unknown, Value, Why};
 use crate::world::{Asked, Flow, Frame, FrameKind, Sink, Source, Status, Var, World, WrittenFile, id_of};
-
-/// The scripts of one state of the repository.
-pub trait Files {
-    /// Text of the file at a path of the tree; None when the tree has no such file.
-    fn read(&self, path: &str) -> Option<Arc<str>>;
-}
-
-impl Files for BTreeMap<String, Arc<str>> {
-    fn read(&self, path: &str) -> Option<Arc<str>> {
-        self.get(path).cloned()
-    }
-}
-
-/// How a variable that the caller did not name is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Rest {
-    /// As not set; its name is listed in [`Evaluation::assumed_unset`].
-    #[default]
-    Unset,
-    /// As unknown.
-    Unknown,
-}
-
-/// The environment of one point.
-#[derive(Debug, Clone, Default)]
-pub struct Environment {
-    /// Variables with their values (exported).
-    pub variables: BTreeMap<String, String>,
-    /// Names whose value is not known; they may also be unset.
-    pub unknown: BTreeSet<String>,
-    /// Prefixes of such names (`SLURM_`).
-    pub unknown_prefixes: Vec<String>,
-    /// Names that are known to be set and not empty, without a known value.
-    pub filled: BTreeSet<String>,
-    /// Variables of which each of several points has a value of its own, by point; all lists are equally long, and no
-    /// other list names these variables. The evaluation is that of the first point and of those that
-    /// [`Evaluation::holds`] names besides.
-    pub each: BTreeMap<String, Vec<String>>,
-    /// All others.
-    pub rest: Rest,
-}
-
-/// What to evaluate.
-#[derive(Debug, Clone, Default)]
-pub struct Setup {
-    /// Path of the script in the tree.
-    pub script: String,
-    /// How the script is called (`$0`); the path in the tree when empty.
-    pub called_as: String,
-    /// Its arguments.
-    pub arguments: Vec<String>,
-    /// Absolute places where the tree is found at run time, the working directory first (`/workspace`).
-    pub roots: Vec<String>,
-    /// Environment.
-    pub environment: Environment,
-    /// Files outside of the tree that are known to be there, with their texts, by absolute path.
-    pub outside: BTreeMap<String, Arc<str>>,
-    /// Bounds.
-    pub limits: Limits,
-}
-
-/// What the caller knows about a program that is not run.
-#[derive(Debug, Clone, Default)]
-pub struct Answer {
-    /// Its output.
-    pub output: Option<String>,
-    /// Its exit status.
-    pub status: Option<i32>,
-}
-
-/// Source of such answers: asked for every program, right after it was recorded.
-pub trait Answers {
-    /// What is known about the command; None when nothing is.
-    fn answer(&self, command: &Command) -> Option<Answer>;
-
-    /// Whether anything is known of a program, whatever its arguments.
-    fn knows(&self, program: &str) -> bool {
-        let _ = program;
-        true
-    }
-}
 
 /// Evaluate a script for one environment.
 pub fn evaluate(files: &dyn Files, cache: &ScriptCache, setup: &Setup) -> Evaluation {
@@ -315,11 +236,15 @@ impl<'a> Evaluator<'a> {
         }
         let lanes = environment.each.values().next().map_or(0, Vec::len);
         for (name, texts) in &environment.each {
-            if texts.len() != lanes || !texts.iter().all(|text| is_plain(text)) {
+            if texts.len() != lanes || !texts.iter().all(|text| can_differ(text)) {
                 self.lanes.void();
             }
-            let texts = texts.iter().map(|text| text.as_str().into()).collect();
-            let value = each_value(texts, Span::NOWHERE);
+            let value = if texts.iter().all(|text| is_plain(text)) {
+                each_value(texts.iter().map(|text| text.as_str().into()).collect(), Span::NOWHERE)
+            } else {
+                let own = |text: &String| Value::text(text.as_str(), Span::NOWHERE);
+                passed_on(texts.iter().map(own).collect(), Span::NOWHERE)
+            };
             vars.insert(name.as_str().into(), Arc::new(Var::scalar(value, true)));
         }
         for (names, shape) in [
@@ -563,6 +488,9 @@ impl<'a> Evaluator<'a> {
     fn settle(&mut self, mut worlds: Vec<World>, at: Span, most: usize, why: Why, with_status: bool) -> Vec<World> {
         if worlds.len() < 2 {
             return worlds;
+        }
+        for world in worlds.iter_mut().filter(|w| matches!(w.status, Status::Each(_))) {
+            world.status = self.same_status(&world.status);
         }
         let telling = self.telling.clone();
         // In a loop the same choice may be made differently in each round.

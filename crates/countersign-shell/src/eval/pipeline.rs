@@ -112,7 +112,7 @@ impl Evaluator<'_> {
                 for mut world in after {
                     // The first failing status from the right is all that `pipefail` needs.
                     let mut failed = failed.clone();
-                    if world.pipefail && !matches!(world.status, Status::Known(0)) {
+                    if world.pipefail && !matches!(self.same_success(&world.status), Status::Known(0)) {
                         failed = Some(world.status.clone());
                     }
                     if index != last {

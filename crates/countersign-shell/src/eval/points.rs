@@ -234,6 +234,14 @@ impl Evaluator<'_> {
                 [lane] => world.of_lane(*lane),
                 _ => world.among(&own, lead),
             };
+            let mut kept = kept.clone();
+            if let Some(status) = &mut kept.substituted {
+                *status = match group.as_slice() {
+                    [lane] => status.of_lane(*lane),
+                    _ => status.among(&own, lead),
+                }
+                .unwrap_or_else(|| status.clone());
+            }
             let all = |worlds: &[World]| worlds.iter().map(as_they_are).collect::<Option<Vec<World>>>();
             let (Some(active), Some(left)) = (all(&milestone.active), all(&milestone.left)) else {
                 continue;
@@ -246,7 +254,7 @@ impl Evaluator<'_> {
                 left,
                 lanes: Lanes::of(own),
                 parts,
-                kept: Some(Box::new(kept.clone())),
+                kept: Some(Box::new(kept)),
             });
         }
     }

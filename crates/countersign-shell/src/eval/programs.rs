@@ -53,15 +53,11 @@ impl Evaluator<'_> {
         if let Some(started) = super::container::started(inner) {
             return self.in_container(world, &started, &call);
         }
-        if self.answers.is_some_and(|answers| answers.knows(name)) && call.argv.iter().any(|w| w.value.is_laned()) {
-            // What is known may depend on what differs.
-            self.lanes.void();
-        }
         let mut status = None;
         let answer = self
             .answers
             .zip(recorded)
-            .and_then(|(a, index)| a.answer(self.out.commands.get(index)?));
+            .and_then(|(answers, index)| self.answered(answers, name, self.out.commands.get(index)?));
         if let Some(answer) = answer {
             match answer.output {
                 Some(output) => self.emit(&mut world, &Value::text(output, at), at),
@@ -236,13 +232,12 @@ impl Evaluator<'_> {
 
     /// Computes; what is given to a program has to be the same for all points, unless it only passes it on.
     fn computed(&mut self, world: &mut World, base: &str, argv: &[Word], at: Span) -> Option<Computed> {
-        let laned = |value: &Value| value.is_laned() || value.differs();
         let input = match &world.input {
-            Source::Lines(lines, taken) => lines.iter().skip(*taken).any(laned),
+            Source::Lines(lines, taken) => lines.iter().skip(*taken).any(Value::varies),
             Source::Unknown => false,
         };
         let passes = matches!(base, "cat" | "tee");
-        if computes(base) && (argv.iter().any(|w| laned(&w.value)) || (input && !passes)) {
+        if computes(base) && (argv.iter().any(|w| w.value.varies()) || (input && !passes)) {
             if filters(base)
                 && !self.lanes.is_void()
                 && let Some(computed) = self.computed_in_lanes(world, base, argv, at)

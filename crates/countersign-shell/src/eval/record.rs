@@ -75,9 +75,9 @@ impl Evaluator<'_> {
         if !self.keeps() || self.out.ends.len() >= MAX_ENDS {
             return;
         }
-        let status = match world.status {
+        let status = match self.same_status(&world.status) {
             Status::Known(code) => Some(code),
-            Status::Unknown(..) | Status::Ran(..) => None,
+            Status::Each(_) | Status::Unknown(..) | Status::Ran(..) => None,
         };
         let calls = &self.calls;
         let mut ends = self.out.ends.iter_mut().enumerate();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Evaluator, Rest, environment_unknown};
+use crate::lanes::each_value;
 use crate::value::{Shape, Span, Value, Why};
 use crate::world::{FrameKind, Status, VarValue, World};
 
@@ -11,10 +12,11 @@ impl Evaluator<'_> {
     /// A variable's value as `$name`; None when it is not set.
     pub(super) fn lookup(&mut self, world: &mut World, name: &str, at: Span) -> Option<Value> {
         if let Some(var) = world.vars.get(name) {
-            return match &var.value {
+            let value = match &var.value {
                 VarValue::Indexed(_) | VarValue::Assoc(_) | VarValue::Scalar(_) => var.as_scalar().cloned(),
                 VarValue::Unset => None,
             };
+            return value.map(|value| self.settled(value));
         }
         if let Some(value) = self.shell_variable(world, name, at) {
             return Some(value);
@@ -87,6 +89,7 @@ impl Evaluator<'_> {
             '#' => Value::text(world.positional().len().to_string(), at),
             '?' => match &world.status.asked() {
                 Status::Known(code) => Value::text(code.to_string(), at),
+                Status::Each(codes) => each_value(codes.iter().map(|code| code.to_string().into()).collect(), at),
                 Status::Unknown(condition, _) => {
                     let (name, from) = (
                         format!("$? of: {}", condition.literal.text),
