@@ -1,24 +1,17 @@
 //! One pull request, judged and timed. A panic of a check is a result that says so, never the end of the backtest.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use countersign_checks::{Memo, Step, evaluate_watched};
 use countersign_core::Evidence;
 use countersign_policy::LoadedPolicy;
 
 use crate::record::{PullResult, Standing};
-use crate::source::Source;
+use crate::source::reading;
 use crate::time::Times;
-
-/// What this thread has computed so far. Time on the wall would measure the other workers too.
-pub(crate) fn processor_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or_default(),
-        u32::try_from(time.tv_nsec).unwrap_or_default(),
-    )
-}
 
 /// Judges the evidence into a result.
 pub(crate) fn judge(
@@ -27,39 +20,46 @@ pub(crate) fn judge(
     signed: bool,
     policy: &LoadedPolicy,
     memo: &Memo,
-    source: &Source,
     gathering: Duration,
     times: &mut Times,
 ) {
-    // What the checks compute, without reading what they ask for.
-    let read = source.reading();
-    let computed = || processor_time().saturating_sub(source.reading());
-    let mut at = "";
-    let mut begun = computed();
-    let mut laps: Vec<(&'static str, Duration)> = Vec::new();
-    let start = begun;
-    let mut watch = |step: Step| match step {
+    // Without reading what the checks ask for, as far as this thread does it: elsewhere it is there before.
+    let read = reading();
+    let start = Instant::now();
+    let open: Mutex<BTreeMap<&'static str, (Instant, Duration)>> = Mutex::default();
+    let laps: Mutex<Vec<(&'static str, Duration)>> = Mutex::default();
+    let watch = |step: Step| match step {
         Step::Begins(slug) => {
-            at = slug;
-            begun = computed();
+            let now = (Instant::now(), reading());
+            open.lock().unwrap_or_else(PoisonError::into_inner).insert(slug, now);
         }
-        Step::Ended(slug) => laps.push((slug, computed().saturating_sub(begun))),
+        Step::Ended(slug) => {
+            let begun = open.lock().unwrap_or_else(PoisonError::into_inner).remove(slug);
+            if let Some((begun, read)) = begun {
+                let lap = begun.elapsed().saturating_sub(reading().saturating_sub(read));
+                laps.lock().unwrap_or_else(PoisonError::into_inner).push((slug, lap));
+            }
+        }
     };
     let judged = catch_unwind(AssertUnwindSafe(|| {
-        evaluate_watched(evidence, policy, memo.clone(), &mut watch)
+        evaluate_watched(evidence, policy, memo.clone(), &watch)
     }));
-    let all = computed().saturating_sub(start);
-    let gathering = gathering + source.reading().saturating_sub(read);
+    let read = reading().saturating_sub(read);
+    let all = start.elapsed().saturating_sub(read);
+    let gathering = gathering + read;
     match judged {
         Ok(verdict) => result.fill(&verdict, evidence, signed),
         Err(_) => {
+            let open = open.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let at: Vec<&str> = open.into_keys().collect();
+            let at = at.join(", ");
             result.standing = Standing::Unjudged;
             result.problem = Some(format!(
                 "the check `{at}` panicked: a mistake in it; report it with this pull request"
             ));
         }
     }
-    for (slug, lap) in laps {
+    for (slug, lap) in laps.into_inner().unwrap_or_else(PoisonError::into_inner) {
         times.checks.entry(slug).or_default().push(lap);
     }
     times.pulls.push((result.number, all, gathering));

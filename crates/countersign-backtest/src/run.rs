@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 use countersign_checks::Memo;
@@ -17,7 +18,7 @@ use crate::BacktestError;
 use crate::evidence::of_head;
 use crate::git::Git;
 use crate::graph::{Graph, Head};
-use crate::judge::{judge, processor_time};
+use crate::judge::judge;
 use crate::record::{PullResult, Standing};
 use crate::source::Source;
 use crate::time::Times;
@@ -182,7 +183,7 @@ fn one(
     memo: &Memo,
     times: &mut Times,
 ) -> PullResult {
-    let start = processor_time();
+    let start = Instant::now();
     let policy = ask.policy;
     let mut result = PullResult {
         number: head.number,
@@ -216,16 +217,7 @@ fn one(
                     result.title.clone_from(&evidence.pull_request.title);
                 }
             }
-            judge(
-                &mut result,
-                &evidence,
-                signed,
-                policy,
-                memo,
-                source,
-                processor_time().saturating_sub(start),
-                times,
-            );
+            judge(&mut result, &evidence, signed, policy, memo, start.elapsed(), times);
         }
         Err(why) => result.problem = Some(why),
     }

@@ -1,15 +1,15 @@
 //! Files of commits for one worker: trees and contents by object id, with what was read lately kept.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use countersign_core::evidence::{BlobSource, ChangeStatus, ChangedFile, EntryMode, TreeEntry};
 use countersign_core::{BlobId, CauseKind, Observed};
 
 use crate::BacktestError;
 use crate::git::{Git, Kind, Object, Objects};
-use crate::judge::processor_time;
 
 /// Contents that are kept, in bytes: two generations of half of it each.
 const KEPT_BYTES: usize = 4 << 20;
@@ -38,6 +38,16 @@ struct Item {
 
 type Folder = Arc<Vec<Item>>;
 
+thread_local! {
+    static READING: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// What reading contents has taken this thread so far. Evidence asks for them when they are needed, so a part of it is
+/// taken while checks run; elsewhere contents are there before judging begins.
+pub(crate) fn reading() -> Duration {
+    READING.get()
+}
+
 /// See the module.
 pub(crate) struct Source {
     state: Mutex<State>,
@@ -46,8 +56,6 @@ pub(crate) struct Source {
 
 struct State {
     objects: Objects,
-    /// What reading contents has taken so far.
-    reading: Duration,
     new: HashMap<String, Observed<Arc<str>>>,
     old: HashMap<String, Observed<Arc<str>>>,
     bytes: usize,
@@ -61,7 +69,6 @@ impl Source {
         Ok(Self {
             state: Mutex::new(State {
                 objects: git.objects()?,
-                reading: Duration::ZERO,
                 new: HashMap::new(),
                 old: HashMap::new(),
                 bytes: 0,
@@ -95,12 +102,6 @@ impl Source {
         let mut found = Changes::default();
         state.differ(Some(before), Some(after), "", 0, &mut found)?;
         Ok(found.list())
-    }
-
-    /// What reading contents has taken so far. Evidence asks for them when they are needed, so a part of it is taken while
-    /// checks run; elsewhere contents are there before judging begins.
-    pub(crate) fn reading(&self) -> Duration {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).reading
     }
 }
 
@@ -166,9 +167,9 @@ impl State {
     }
 
     fn read(&mut self, id: &str, largest: u64) -> std::io::Result<Object> {
-        let begun = processor_time();
+        let begun = Instant::now();
         let found = self.objects.get(id, largest);
-        self.reading += processor_time().saturating_sub(begun);
+        READING.set(READING.get() + begun.elapsed());
         found
     }
 

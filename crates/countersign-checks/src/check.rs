@@ -20,6 +20,9 @@ pub trait TypedCheck: Send + Sync + 'static {
     /// Whether it judges what people wrote: the sign-off, who signed it, the description. Without them its answer means nothing.
     const NEEDS_CONVERSATION: bool = false;
 
+    /// Whether it may take long, alone or in what it is the first to ask for: such checks begin before all others.
+    const LONG: bool = false;
+
     /// Judges. Pure.
     fn run(cx: &Context<'_>, params: &Self::Params) -> CheckReport;
 }
@@ -32,6 +35,8 @@ pub trait Check: Send + Sync {
     fn outcomes(&self) -> &'static [OutcomeKind];
     /// Whether it judges what people wrote: the sign-off, who signed it, the description.
     fn needs_conversation(&self) -> bool;
+    /// Whether it begins before others, since it may take long.
+    fn long(&self) -> bool;
     /// The head comment of its file: title line, then sections. Source of its documentation page.
     fn doc(&self) -> String;
     /// The source text of its file, for tests that compare it with the fixtures.
@@ -64,6 +69,10 @@ impl<T: TypedCheck> Check for Registered<T> {
 
     fn needs_conversation(&self) -> bool {
         T::NEEDS_CONVERSATION
+    }
+
+    fn long(&self) -> bool {
+        T::LONG
     }
 
     fn doc(&self) -> String {

@@ -1,7 +1,6 @@
 //! What checks see: the evidence, the policy, and facts derived from both, each computed once.
 
-use std::cell::OnceCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use countersign_codeowners::CodeOwners;
 use countersign_core::evidence::ChangedFile;
@@ -26,15 +25,15 @@ pub struct Context<'a> {
     /// The policy with places.
     pub loaded: &'a LoadedPolicy,
     memo: Memo,
-    recognition: OnceCell<Recognition>,
-    codeowners: OnceCell<Observed<(String, Arc<CodeOwners>)>>,
-    template: OnceCell<Result<Template, Cause>>,
-    reuse: OnceCell<Result<Reuse, Cause>>,
-    points: OnceCell<Result<Points, Cause>>,
-    affected: OnceCell<Result<Arc<Affected>, Cause>>,
-    launches: OnceCell<Result<Launches<'a>, Cause>>,
-    scripts: OnceCell<Result<Scripts, Cause>>,
-    sweep: OnceCell<Result<Option<Sweep<'a>>, Cause>>,
+    recognition: OnceLock<Recognition>,
+    codeowners: OnceLock<Observed<(String, Arc<CodeOwners>)>>,
+    template: OnceLock<Result<Template, Cause>>,
+    reuse: OnceLock<Result<Reuse, Cause>>,
+    points: OnceLock<Result<Points, Cause>>,
+    affected: OnceLock<Result<Arc<Affected>, Cause>>,
+    launches: OnceLock<Result<Launches<'a>, Cause>>,
+    scripts: OnceLock<Result<Scripts, Cause>>,
+    sweep: OnceLock<Result<Option<Sweep<'a>>, Cause>>,
 }
 
 impl<'a> Context<'a> {
@@ -50,16 +49,16 @@ impl<'a> Context<'a> {
         Self {
             evidence,
             loaded,
-            memo,
-            recognition: OnceCell::new(),
-            codeowners: OnceCell::new(),
-            template: OnceCell::new(),
-            reuse: OnceCell::new(),
-            points: OnceCell::new(),
-            affected: OnceCell::new(),
-            launches: OnceCell::new(),
-            scripts: OnceCell::new(),
-            sweep: OnceCell::new(),
+            memo: memo.for_one(),
+            recognition: OnceLock::new(),
+            codeowners: OnceLock::new(),
+            template: OnceLock::new(),
+            reuse: OnceLock::new(),
+            points: OnceLock::new(),
+            affected: OnceLock::new(),
+            launches: OnceLock::new(),
+            scripts: OnceLock::new(),
+            sweep: OnceLock::new(),
         }
     }
 

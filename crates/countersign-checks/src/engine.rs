@@ -1,6 +1,7 @@
 //! Runs the checks that the policy lists and folds their reports into a verdict.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use countersign_core::outcome::{CheckReport, Findings, Outcome, OutcomeKind};
 use countersign_core::verdict::{Row, Verdict};
@@ -11,11 +12,12 @@ use crate::checks as registry;
 use crate::context::Context;
 use crate::lift;
 use crate::memo::Memo;
+use crate::share::share;
 
 /// The version of the program that judged, as stored with a verdict.
 pub const ENGINE_VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What [`evaluate_watched`] tells while it works.
+/// What [`evaluate_watched`] tells while it works, from the thread that works on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A check begins.
@@ -27,7 +29,7 @@ pub enum Step {
 /// Judges. Same evidence and policy, same verdict, to the byte.
 #[must_use]
 pub fn evaluate(evidence: &Evidence, policy: &LoadedPolicy) -> Verdict {
-    evaluate_watched(evidence, policy, Memo::default(), &mut |_| {})
+    evaluate_watched(evidence, policy, Memo::default(), &|_| {})
 }
 
 /// Judges, with what earlier judgements by the same policy have read, and says which check it is at: for whoever measures.
@@ -37,25 +39,45 @@ pub fn evaluate_watched(
     evidence: &Evidence,
     policy: &LoadedPolicy,
     memo: Memo,
-    watch: &mut dyn FnMut(Step),
+    watch: &(dyn Fn(Step) + Sync),
 ) -> Verdict {
     let then = policy_then(evidence, policy);
     let cx = Context::with_memo(evidence, &then, memo);
     let mut rows = Vec::new();
     let mut not_run = Vec::new();
+    let known = policy
+        .policy
+        .checks
+        .iter()
+        .flat_map(CheckEntry::slugs)
+        .filter_map(registry::find);
+    let jobs: Vec<_> = known.map(|check| (check, OnceLock::new())).collect();
+    // Long ones first, and with them what no check waits for.
+    let mut order: Vec<Option<usize>> = (0..jobs.len()).map(Some).collect();
+    order.sort_by_key(|job| job.is_some_and(|job| !jobs[job].0.long()));
+    order.insert(order.len().min(1), None);
+    let evidence_digest = OnceLock::new();
+    share(order.len(), &|place| {
+        let Some(job) = order[place] else {
+            // Evidence holds no map with keys that are no text, so this cannot fail; an empty digest would be seen by replay.
+            let _first = evidence_digest.set(digest::digest_of(evidence).unwrap_or_default());
+            return;
+        };
+        let (check, report) = &jobs[job];
+        watch(Step::Begins(check.slug()));
+        let _first = report.set(check.run(&cx));
+        watch(Step::Ended(check.slug()));
+    });
+    let mut reports = jobs
+        .into_iter()
+        .filter_map(|(check, report)| Some((check.slug(), report.into_inner()?)));
     for entry in &policy.policy.checks {
-        let known: Vec<_> = entry.slugs().filter_map(registry::find).collect();
-        if known.len() < entry.slugs().count() {
-            let missing: Vec<&str> = entry.slugs().filter(|slug| registry::find(slug).is_none()).collect();
+        let missing: Vec<&str> = entry.slugs().filter(|slug| registry::find(slug).is_none()).collect();
+        if !missing.is_empty() {
             not_run.push(format!("{} ({})", entry.number, missing.join(", ")));
         }
-        let mut reports: Vec<(&str, CheckReport)> = Vec::new();
-        for check in known {
-            watch(Step::Begins(check.slug()));
-            reports.push((check.slug(), check.run(&cx)));
-            watch(Step::Ended(check.slug()));
-        }
-        if let Some(report) = join(reports) {
+        let own = reports.by_ref().take(entry.slugs().count() - missing.len());
+        if let Some(report) = join(own.collect()) {
             rows.push(lift::apply(&cx, entry, row(entry, report)));
         }
     }
@@ -73,8 +95,7 @@ pub fn evaluate_watched(
         policy: policy.policy.name.clone(),
         policy_version: policy.policy.version.clone(),
         policy_digest: policy.digest.clone(),
-        // Evidence holds no map with keys that are no text, so this cannot fail; an empty digest would be seen by replay.
-        evidence_digest: digest::digest_of(evidence).unwrap_or_default(),
+        evidence_digest: evidence_digest.into_inner().unwrap_or_default(),
         engine_version: ENGINE_VERSION.to_owned(),
     }
 }

@@ -13,6 +13,7 @@ pub mod facts;
 mod lift;
 pub mod memo;
 mod record;
+mod share;
 #[cfg(feature = "sketch")]
 pub mod sketch;
 mod validate;

@@ -26,7 +26,11 @@ struct Key {
 
 /// See the module. All copies share what they know. It belongs to one policy: another has other rules of reading.
 #[derive(Clone, Default)]
-pub struct Memo(Arc<Kept>);
+pub struct Memo {
+    kept: Arc<Kept>,
+    /// Held while configs are read: who asks for the same ones meanwhile waits for them.
+    reading: Arc<Mutex<()>>,
+}
 
 #[derive(Default)]
 struct Kept {
@@ -60,6 +64,14 @@ impl fmt::Debug for Memo {
 }
 
 impl Memo {
+    /// The same memory for one judgement more, which waits for none of the others.
+    pub(crate) fn for_one(&self) -> Self {
+        Self {
+            kept: self.kept.clone(),
+            reading: Arc::default(),
+        }
+    }
+
     /// Master configs and runners of a commit.
     ///
     /// # Errors
@@ -81,12 +93,13 @@ impl Memo {
             rules: policy.matrix.clone(),
             files: paths.map(|path| files.id(path).map(str::to_owned)).collect(),
         };
-        if covered && let Some((known, _)) = find(&self.0.configs, &key) {
+        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        if covered && let Some((known, _)) = find(&self.kept.configs, &key) {
             return Ok(known);
         }
         // The one that was used last resembles this one most: a neighbour in time, or the other side of a change.
         let near = self
-            .0
+            .kept
             .configs
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -103,26 +116,26 @@ impl Memo {
         // Which files exist beside these is asked of the tree when entries are resolved, not here.
         if covered {
             let texts = layout.masters.iter().map(|path| files.read(path)).collect();
-            keep(&self.0.configs, key, (configs.clone(), texts));
+            keep(&self.kept.configs, key, (configs.clone(), texts));
         }
         Ok(configs)
     }
 
     /// What the rules about scripts look for.
     pub fn patterns(&self, rules: &ScriptRules) -> Arc<Patterns> {
-        find(&self.0.patterns, rules).unwrap_or_else(|| {
+        find(&self.kept.patterns, rules).unwrap_or_else(|| {
             let patterns = Arc::new(Patterns::new(rules));
-            keep(&self.0.patterns, rules.clone(), patterns.clone());
+            keep(&self.kept.patterns, rules.clone(), patterns.clone());
             patterns
         })
     }
 
     /// The changelog as it was, read; its id must be that of the text.
     pub fn history(&self, id: &BlobId, text: &str, rules: &ChangelogRules) -> Arc<History> {
-        find(&self.0.histories, id).unwrap_or_else(|| {
+        find(&self.kept.histories, id).unwrap_or_else(|| {
             // A changelog grows: the one that was used last is often the beginning of this one.
             let near = self
-                .0
+                .kept
                 .histories
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -132,7 +145,7 @@ impl Memo {
                 Some(near) => near.read_younger(text.as_bytes(), rules),
                 None => History::read(text.as_bytes(), rules),
             });
-            keep(&self.0.histories, id.clone(), history.clone());
+            keep(&self.kept.histories, id.clone(), history.clone());
             history
         })
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The files of one revision. Paths are relative to the root, with `/`.
-pub trait Files {
+pub trait Files: Sync {
     /// The text of a regular file; `None` where there is none, or where it is no UTF-8 text.
     fn read(&self, path: &str) -> Option<Arc<str>>;
 

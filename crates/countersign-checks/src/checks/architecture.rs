@@ -106,6 +106,7 @@ impl TypedCheck for Architecture {
         OutcomeKind::NotApplicable,
         OutcomeKind::Unavailable,
     ];
+    const LONG: bool = true;
 
     fn run(cx: &Context<'_>, params: &Params) -> CheckReport {
         match judge(cx, params) {
@@ -123,6 +124,7 @@ fn judge(cx: &Context<'_>, params: &Params) -> Result<CheckReport, Cause> {
         return Ok(report.clone());
     }
     let launches = cx.launches().map_err(Cause::clone)?;
+    launches.prepare();
     let scripts = cx.scripts().map_err(Cause::clone)?;
     let mut sorted = Sorted::default();
     let mut entries = 0usize;

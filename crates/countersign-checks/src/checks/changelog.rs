@@ -56,6 +56,7 @@ impl TypedCheck for Changelog {
         OutcomeKind::NotApplicable,
         OutcomeKind::Unavailable,
     ];
+    const LONG: bool = true;
 
     fn run(cx: &Context<'_>, _: &Params) -> CheckReport {
         let rules = match cx.section("changelog", &cx.policy().changelog) {

@@ -75,6 +75,7 @@ fn judge(cx: &Context<'_>, params: &Params) -> Result<CheckReport, Cause> {
         return Ok(report);
     }
     let launches = cx.launches().map_err(Cause::clone)?;
+    launches.prepare();
     let none = &cx.policy().matrix.spec_decoding.none;
     let mut sorted = Sorted::default();
     let (mut points, mut entries) = (0usize, Vec::new());

@@ -3,21 +3,23 @@
 //! Derived on demand and once, for all checks: by entry, and of an entry by groups of points that start the same. The
 //! work is bounded for whatever a pull request holds; what is left out is counted and never taken for "nothing".
 
-use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use countersign_core::{Cause, CauseKind, CommitSha, Evidence};
 use countersign_launch::point::{self, DeriveRules, PointLaunches};
 use countersign_launch::render::Change;
 use countersign_launch::{ChatTemplate, ClientCall, diff_launches};
-use countersign_matrix::{Configs, Entry, Files, Point, Problem, Row, Scenarios, entry_rows, resolve};
+use countersign_matrix::{Configs, Entry, FileRole, Point, Problem, Reason, Row, Scenarios, entry_rows, resolve};
 use countersign_policy::Policy;
 use countersign_shell::ScriptCache;
 
 use super::affected::{Affected, Touch};
+use super::gathered::Gathered;
 use super::tree::TreeFiles;
+use crate::share::{share, share_with};
 
 /// Points of one entry that are derived; the largest real entry has 42.
 const MOST_POINTS: usize = 128;
@@ -141,9 +143,20 @@ pub struct Launches<'a> {
     rules: &'a DeriveRules,
     base: CommitSha,
     affected: Arc<Affected>,
-    scripts: ScriptCache,
-    allowances: [OnceCell<BTreeMap<Arc<str>, usize>>; 2],
-    known: RefCell<BTreeMap<(At, For, Arc<str>), Arc<EntryLaunches>>>,
+    /// There is one derivation only, so that a second thread takes a part of it.
+    single: AtomicBool,
+    /// Somebody has begun with what all touched entries start.
+    prepared: AtomicBool,
+    allowances: [OnceLock<BTreeMap<Arc<str>, usize>>; 2],
+    known: Mutex<BTreeMap<(At, For, Arc<str>), Arc<Derivation>>>,
+}
+
+/// What the points of an entry start, once it is known.
+#[derive(Default)]
+struct Derivation {
+    /// Somebody is at it.
+    begun: AtomicBool,
+    found: OnceLock<Arc<EntryLaunches>>,
 }
 
 impl<'a> Launches<'a> {
@@ -168,9 +181,10 @@ impl<'a> Launches<'a> {
             rules,
             base: base.clone(),
             affected,
-            scripts: ScriptCache::default(),
-            allowances: [OnceCell::new(), OnceCell::new()],
-            known: RefCell::default(),
+            single: AtomicBool::new(false),
+            prepared: AtomicBool::new(false),
+            allowances: [OnceLock::new(), OnceLock::new()],
+            known: Mutex::default(),
         })
     }
 
@@ -194,27 +208,56 @@ impl<'a> Launches<'a> {
             .filter_map(|entry| self.affected.head.masters.get(&entry.key))
     }
 
-    /// The scripts that were read, parsed.
-    pub fn scripts(&self) -> &ScriptCache {
-        &self.scripts
-    }
-
     /// What the points of a touched entry start.
     pub fn entry(&self, at: At, purpose: For, key: &str) -> Arc<EntryLaunches> {
-        let name = (at, purpose, Arc::from(key));
-        if let Some(known) = self.known.borrow().get(&name) {
-            return known.clone();
-        }
-        let found = match at {
-            At::Head => Arc::new(self.derive(at, purpose, key)),
-            // Most entries of a change start as before: then head's answer stands for both.
-            At::Base => match self.unchanged(purpose, key) {
-                Some(head) => head,
-                None => Arc::new(self.derive(at, purpose, key)),
-            },
+        self.entry_by(at, purpose, key, &ScriptCache::default())
+    }
+
+    /// The same, by a thread that has read scripts before.
+    fn entry_by(&self, at: At, purpose: For, key: &str, scripts: &ScriptCache) -> Arc<EntryLaunches> {
+        let derivation = self.derivation(at, purpose, key);
+        let found = derivation.found.get_or_init(|| {
+            derivation.begun.store(true, Ordering::Relaxed);
+            match at {
+                At::Head => Arc::new(self.derive(at, purpose, key, scripts)),
+                // Most entries of a change start as before: then head's answer stands for both.
+                At::Base => match self.unchanged(purpose, key, scripts) {
+                    Some(head) => head,
+                    None => Arc::new(self.derive(at, purpose, key, scripts)),
+                },
+            }
+        });
+        found.clone()
+    }
+
+    fn derivation(&self, at: At, purpose: For, key: &str) -> Arc<Derivation> {
+        let mut known = locked(&self.known);
+        known.entry((at, purpose, Arc::from(key))).or_default().clone()
+    }
+
+    /// Derives what all touched entries start and started, side by side: for a check that is going to ask for all of it.
+    pub fn prepare(&self) {
+        let keys: Vec<&Arc<str>> = self.touched().map(|(entry, _)| &entry.head.key).collect();
+        let jobs: Vec<(At, &Arc<str>)> = [At::Head, At::Base]
+            .into_iter()
+            .flat_map(|at| keys.iter().map(move |key| (at, *key)))
+            .filter(|(at, key)| self.configs(*at).masters.get(key).is_some())
+            .collect();
+        self.single.store(jobs.len() == 1, Ordering::Relaxed);
+        // Each thread reads scripts for itself: counting who holds a part of a script would cost them more than reading it
+        // twice.
+        let derive = |scripts: &mut ScriptCache, job: usize| {
+            let (at, key) = jobs[job];
+            if !self.derivation(at, For::Throughput, key).begun.load(Ordering::Relaxed) {
+                self.entry_by(at, For::Throughput, key, scripts);
+            }
         };
-        self.known.borrow_mut().insert(name, found.clone());
-        found
+        if self.prepared.swap(true, Ordering::Relaxed) {
+            let mut scripts = ScriptCache::default();
+            (0..jobs.len()).for_each(|job| derive(&mut scripts, job));
+        } else {
+            share_with(jobs.len(), &ScriptCache::default, &derive);
+        }
     }
 
     /// What the points of a touched entry start at head, to be measured.
@@ -261,21 +304,33 @@ impl<'a> Launches<'a> {
     }
 
     /// What head starts, where the entry and every file that its derivation asked for are the same at the merge base.
-    fn unchanged(&self, purpose: For, key: &str) -> Option<Arc<EntryLaunches>> {
+    fn unchanged(&self, purpose: For, key: &str, scripts: &ScriptCache) -> Option<Arc<EntryLaunches>> {
         let (old, new) = (
             self.affected.base.masters.get(key)?,
             self.affected.head.masters.get(key)?,
         );
         let (old_runners, new_runners) = (&self.affected.base.runners, &self.affected.head.runners);
         let runner = &*new.head.runner;
-        let same = old.raw.same_value(&new.raw)
+        // Where its own script is another one, there is no need to wait for what head asks for.
+        let own = |reason: &Reason| {
+            matches!(
+                reason,
+                Reason::File {
+                    role: FileRole::Script,
+                    ..
+                }
+            )
+        };
+        let mut touched = self.affected.entries.iter().filter(|entry| *entry.key == *key);
+        let same = !touched.any(|entry| entry.reasons.iter().any(own))
+            && old.raw.same_value(&new.raw)
             && old_runners.labels.get(runner) == new_runners.labels.get(runner)
             && old_runners.hardware.get(runner) == new_runners.hardware.get(runner)
             && self.allowance(At::Base, key) == self.allowance(At::Head, key);
         if !same {
             return None;
         }
-        let head = self.entry(At::Head, purpose, key);
+        let head = self.entry_by(At::Head, purpose, key, scripts);
         head.same_at_base.then_some(head)
     }
 
@@ -313,7 +368,7 @@ impl<'a> Launches<'a> {
         allowances.get(key).copied().unwrap_or_default()
     }
 
-    fn derive(&self, at: At, purpose: For, key: &str) -> EntryLaunches {
+    fn derive(&self, at: At, purpose: For, key: &str, scripts: &ScriptCache) -> EntryLaunches {
         let configs = self.configs(at);
         let mut out = EntryLaunches::default();
         let Some(entry) = configs.masters.get(key) else {
@@ -347,19 +402,11 @@ impl<'a> Launches<'a> {
             }
         };
         let gathered = Gathered::new(&files);
-        let tree = point::Tree {
-            files: &gathered,
-            runners: &configs.runners,
-            layout: &self.policy.layout,
-            matrix: &self.policy.matrix,
-            rules: self.rules,
-            scripts: &self.scripts,
-        };
-        out.groups = self.grouped(&tree, entry, rows);
+        out.groups = self.grouped(&self.tree(&gathered, configs, scripts), entry, rows);
         out.unread = files.unread();
         out.same_at_base =
             at == At::Head && TreeFiles::new(self.evidence, &self.base).is_ok_and(|base| gathered.answers_alike(&base));
-        out.outside = gathered.outside.into_inner();
+        out.outside = gathered.outside();
         out
     }
 
@@ -371,7 +418,7 @@ impl<'a> Launches<'a> {
         let derived = if by_recipe {
             Vec::new()
         } else {
-            point::derive_all(tree, entry, &rows)
+            self.derived(tree, entry, &rows)
         };
         let mut derived = derived.into_iter();
         for row in rows {
@@ -402,6 +449,60 @@ impl<'a> Launches<'a> {
         groups
     }
 
+    fn tree<'t>(
+        &'t self,
+        files: &'t Gathered<'_, '_>,
+        configs: &'t Configs,
+        scripts: &'t ScriptCache,
+    ) -> point::Tree<'t> {
+        point::Tree {
+            files,
+            runners: &configs.runners,
+            layout: &self.policy.layout,
+            matrix: &self.policy.matrix,
+            rules: self.rules,
+            scripts,
+        }
+    }
+
+    /// What each of the points starts. Where there is nothing else to derive, the rows of the search space are shared out;
+    /// points of one row always go together.
+    fn derived(&self, tree: &point::Tree<'_>, entry: &Arc<Entry>, rows: &[Row]) -> Vec<PointLaunches> {
+        let mut places: Vec<(u32, u32)> = rows.iter().map(|row| (row.place.line, row.place.column)).collect();
+        places.sort_unstable();
+        places.dedup();
+        let several = self.single.load(Ordering::Relaxed) && places.len() > 1;
+        if !several {
+            return point::derive_all(tree, entry, rows);
+        }
+        let parts = 2;
+        let mut shared_out: [Vec<usize>; 2] = Default::default();
+        for (at, row) in rows.iter().enumerate() {
+            let nth = places
+                .binary_search(&(row.place.line, row.place.column))
+                .unwrap_or_default();
+            shared_out[nth % parts].push(at);
+        }
+        let found: [Mutex<Vec<PointLaunches>>; 2] = Default::default();
+        share(parts, &|part| {
+            let own: Vec<Row> = shared_out[part].iter().map(|at| rows[*at].clone()).collect();
+            let scripts = ScriptCache::default();
+            let tree = point::Tree {
+                scripts: &scripts,
+                ..*tree
+            };
+            *locked(&found[part]) = point::derive_all(&tree, entry, &own);
+        });
+        let mut out: Vec<PointLaunches> = vec![PointLaunches::default(); rows.len()];
+        for (places, found) in shared_out.into_iter().zip(found) {
+            let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+            for (at, found) in places.into_iter().zip(found) {
+                out[at] = found;
+            }
+        }
+        out
+    }
+
     fn is_by_recipe(&self, tree: &point::Tree<'_>, entry: &Entry) -> bool {
         let framework = &*entry.head.framework;
         let table = self
@@ -417,56 +518,8 @@ impl<'a> Launches<'a> {
     }
 }
 
-/// Files of a tree, remembering which were asked for, and which of them the tree does not speak about.
-struct Gathered<'f, 'e> {
-    files: &'f TreeFiles<'e>,
-    asked: RefCell<BTreeSet<String>>,
-    listed: RefCell<BTreeSet<String>>,
-    outside: RefCell<BTreeSet<String>>,
-}
-
-impl<'f, 'e> Gathered<'f, 'e> {
-    fn new(files: &'f TreeFiles<'e>) -> Self {
-        Self {
-            files,
-            asked: RefCell::default(),
-            listed: RefCell::default(),
-            outside: RefCell::default(),
-        }
-    }
-
-    /// Whether another tree would have answered alike all that was asked of this one.
-    fn answers_alike(&self, other: &TreeFiles<'_>) -> bool {
-        self.asked
-            .borrow()
-            .iter()
-            .all(|path| self.files.id(path) == other.id(path))
-            && self.listed.borrow().iter().all(|prefix| {
-                let (ours, theirs) = (self.files.list(prefix), other.list(prefix));
-                ours == theirs && ours.iter().all(|path| self.files.id(path) == other.id(path))
-            })
-    }
-}
-
-impl Files for Gathered<'_, '_> {
-    fn read(&self, path: &str) -> Option<Arc<str>> {
-        self.asked.borrow_mut().insert(path.to_owned());
-        if !self.files.covers(path) {
-            self.outside.borrow_mut().insert(path.to_owned());
-            return None;
-        }
-        self.files.read(path)
-    }
-
-    fn list(&self, prefix: &str) -> Vec<String> {
-        self.listed.borrow_mut().insert(prefix.to_owned());
-        self.files.list(prefix)
-    }
-
-    fn exists(&self, path: &str) -> bool {
-        self.asked.borrow_mut().insert(path.to_owned());
-        self.files.exists(path)
-    }
+fn locked<T>(all: &Mutex<T>) -> MutexGuard<'_, T> {
+    all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether two points start the same. How the client is driven may differ in its numbers.

@@ -3,6 +3,7 @@
 pub mod acts;
 pub mod affected;
 pub mod gaps;
+mod gathered;
 pub mod isolation;
 pub mod launches;
 pub mod patterns;

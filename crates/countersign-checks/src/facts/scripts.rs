@@ -144,6 +144,7 @@ pub fn collect(
         }
     }
     let mut out = Scripts::default();
+    let cache = ScriptCache::default();
     while let Some(wanted) = queue.pop_front() {
         if let Some(seen) = out.scripts.get_mut(&wanted.path) {
             seen.called_anew |= wanted.anew;
@@ -161,7 +162,7 @@ pub fn collect(
             Observed::Absent => continue,
             Observed::Unavailable(cause) => return Err(cause),
         };
-        let (script, before) = read(evidence, &reader, launches.scripts(), &wanted, &text)?;
+        let (script, before) = read(evidence, &reader, &cache, &wanted, &text)?;
         let called_before = match (script.changed, script.called_anew) {
             (_, true) => BTreeSet::new(),
             (true, _) => reader.calls(

@@ -1,7 +1,6 @@
 //! A tree of the evidence as the other readers want to see it, without losing what could not be read.
 
-use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use countersign_core::evidence::Tree;
 use countersign_core::{Cause, CauseKind, CommitSha, Evidence, Observed};
@@ -12,7 +11,7 @@ use countersign_matrix::Files;
 pub struct TreeFiles<'e> {
     evidence: &'e Evidence,
     tree: &'e Tree,
-    unread: RefCell<Option<Cause>>,
+    unread: Mutex<Option<Cause>>,
 }
 
 impl<'e> TreeFiles<'e> {
@@ -26,7 +25,7 @@ impl<'e> TreeFiles<'e> {
             Some(Observed::Present(tree)) => Ok(Self {
                 evidence,
                 tree,
-                unread: RefCell::new(None),
+                unread: Mutex::new(None),
             }),
             Some(Observed::Unavailable(cause)) => Err(cause.clone()),
             Some(Observed::Absent) | None => Err(Cause::new(CauseKind::NotRecorded, what(), "they were not gathered")),
@@ -35,7 +34,7 @@ impl<'e> TreeFiles<'e> {
 
     /// The first file that could not be read, if there was one.
     pub fn unread(&self) -> Option<Cause> {
-        self.unread.borrow().clone()
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether the tree was listed where a path lies.
@@ -55,7 +54,8 @@ impl Files for TreeFiles<'_> {
             Observed::Present(text) => Some(text),
             Observed::Absent => None,
             Observed::Unavailable(cause) => {
-                self.unread.borrow_mut().get_or_insert(cause);
+                let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+                unread.get_or_insert(cause);
                 None
             }
         }
