@@ -2,7 +2,7 @@
 //! between judgements of one policy, of which many share a merge base. Forgetting changes nothing but the time it takes.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use countersign_core::{BlobId, Cause, CommitSha, Evidence};
 use countersign_matrix::{Configs, Files as _, MatrixRules, Near};
@@ -11,6 +11,7 @@ use countersign_records::changelog::{ChangelogRules, History};
 
 use crate::facts::acts::Patterns;
 use crate::facts::tree::TreeFiles;
+use crate::share::locked;
 
 /// How many revisions' configs are kept. One judgement needs three: trusted, merge base and head.
 const KEPT: usize = 6;
@@ -44,7 +45,7 @@ type Read = (Arc<Configs>, Arc<[Option<Arc<str>>]>);
 
 /// The one with a key, which moves to the front.
 fn find<K: PartialEq, V: Clone>(kept: &Mutex<Vec<(K, V)>>, key: &K) -> Option<V> {
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = locked(kept);
     let at = kept.iter().position(|(known, _)| known == key)?;
     kept.get_mut(..=at)?.rotate_right(1);
     kept.first().map(|(_, value)| value.clone())
@@ -52,7 +53,7 @@ fn find<K: PartialEq, V: Clone>(kept: &Mutex<Vec<(K, V)>>, key: &K) -> Option<V>
 
 /// Puts one to the front; the one that was asked for longest ago goes.
 fn keep<K, V>(kept: &Mutex<Vec<(K, V)>>, key: K, value: V) {
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = locked(kept);
     kept.truncate(KEPT - 1);
     kept.insert(0, (key, value));
 }
@@ -93,16 +94,12 @@ impl Memo {
             rules: policy.matrix.clone(),
             files: paths.map(|path| files.id(path).map(str::to_owned)).collect(),
         };
-        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _reading = locked(&self.reading);
         if covered && let Some((known, _)) = find(&self.kept.configs, &key) {
             return Ok(known);
         }
         // The one that was used last resembles this one most: a neighbour in time, or the other side of a change.
-        let near = self
-            .kept
-            .configs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        let near = locked(&self.kept.configs)
             .iter()
             .find(|(known, _)| known.rules == key.rules)
             .map(|(_, read)| read.clone());
@@ -134,13 +131,7 @@ impl Memo {
     pub fn history(&self, id: &BlobId, text: &str, rules: &ChangelogRules) -> Arc<History> {
         find(&self.kept.histories, id).unwrap_or_else(|| {
             // A changelog grows: the one that was used last is often the beginning of this one.
-            let near = self
-                .kept
-                .histories
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .first()
-                .map(|(_, near)| near.clone());
+            let near = locked(&self.kept.histories).first().map(|(_, near)| near.clone());
             let history = Arc::new(match near {
                 Some(near) => near.read_younger(text.as_bytes(), rules),
                 None => History::read(text.as_bytes(), rules),

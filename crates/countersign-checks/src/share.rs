@@ -1,14 +1,19 @@
 //! Work that several threads share. What comes out does not depend on who does what: jobs ask each other only for facts
 //! that are computed once.
 
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, available_parallelism, scope};
 
 /// Threads for one piece of work, where the machine has them. More do not help: few jobs are large.
 const MOST_THREADS: usize = 4;
 
 static THREADS: LazyLock<usize> = LazyLock::new(|| available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS)));
+
+/// What a lock keeps. Nothing here is left half changed by a panic.
+pub(crate) fn locked<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Does the jobs with these numbers, in no order that could be counted on; comes back when all are done. A panic of one
 /// is one of the caller.

@@ -1,15 +1,12 @@
 //! Files of a tree as a derivation sees them, with a memory of what it asked for.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use countersign_matrix::Files;
 
 use super::tree::TreeFiles;
-
-fn locked<T>(all: &Mutex<T>) -> MutexGuard<'_, T> {
-    all.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use crate::share::locked;
 
 /// Files of a tree, remembering which were asked for, and which of them the tree does not speak about.
 pub(super) struct Gathered<'f, 'e> {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use countersign_core::{Cause, CauseKind, CommitSha, Evidence};
 use countersign_launch::point::{self, DeriveRules, PointLaunches};
@@ -19,7 +19,7 @@ use countersign_shell::ScriptCache;
 use super::affected::{Affected, Touch};
 use super::gathered::Gathered;
 use super::tree::TreeFiles;
-use crate::share::{share, share_with};
+use crate::share::{locked, share, share_with};
 
 /// Points of one entry that are derived; the largest real entry has 42.
 const MOST_POINTS: usize = 128;
@@ -516,10 +516,6 @@ impl<'a> Launches<'a> {
         let used = resolve(entry, tree.runners, tree.files, tree.layout, tree.matrix);
         used.scripts.is_empty() && !used.recipes.is_empty()
     }
-}
-
-fn locked<T>(all: &Mutex<T>) -> MutexGuard<'_, T> {
-    all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether two points start the same. How the client is driven may differ in its numbers.

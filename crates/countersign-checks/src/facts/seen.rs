@@ -1,11 +1,12 @@
 //! What shell scripts say and do, kept from one judgement to the next: of the scripts that touched entries run, most are as
 //! they were at the judgement before.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use countersign_shell::RawCommand;
 
 use super::acts::Act;
+use crate::share::locked;
 
 /// Most scripts that are kept.
 const SCRIPTS: usize = 512;
@@ -38,7 +39,7 @@ impl Seen {
             return known;
         }
         let said = Arc::new(read());
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = locked(&self.0);
         seen.insert(0, (path.into(), text.clone(), said.clone()));
         let mut bytes = 0;
         let fits = |(_, text, _): &&Script| {
@@ -52,7 +53,7 @@ impl Seen {
 
     /// What is known of a script, which moves to the front.
     fn find(&self, path: &str, text: &Arc<str>) -> Option<Arc<Said>> {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = locked(&self.0);
         let at = seen
             .iter()
             .position(|(known, content, _)| &**known == path && (Arc::ptr_eq(content, text) || content == text))?;

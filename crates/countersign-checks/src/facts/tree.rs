@@ -1,10 +1,12 @@
 //! A tree of the evidence as the other readers want to see it, without losing what could not be read.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use countersign_core::evidence::Tree;
 use countersign_core::{Cause, CauseKind, CommitSha, Evidence, Observed};
 use countersign_matrix::Files;
+
+use crate::share::locked;
 
 /// Files of one commit. Readers that know only "there" and "not there" are given "not there" for what could not be read;
 /// the cause is kept, and whoever used the reader has to ask for it afterwards.
@@ -34,7 +36,7 @@ impl<'e> TreeFiles<'e> {
 
     /// The first file that could not be read, if there was one.
     pub fn unread(&self) -> Option<Cause> {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.unread).clone()
     }
 
     /// Whether the tree was listed where a path lies.
@@ -54,8 +56,7 @@ impl Files for TreeFiles<'_> {
             Observed::Present(text) => Some(text),
             Observed::Absent => None,
             Observed::Unavailable(cause) => {
-                let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
-                unread.get_or_insert(cause);
+                locked(&self.unread).get_or_insert(cause);
                 None
             }
         }

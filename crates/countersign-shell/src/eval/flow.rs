@@ -31,19 +31,35 @@ impl Evaluator<'_> {
             if active.is_empty() {
                 break;
             }
-            let mut after = self.stmt(stmt, std::mem::take(&mut active));
+            let after = self.stmt(stmt, std::mem::take(&mut active));
             if self.stop {
                 active = after;
                 break;
             }
-            if after.iter().any(|w| w.flow != Flow::Normal) {
-                let (on, off): (Vec<World>, Vec<World>) = after.into_iter().partition(|w| w.flow == Flow::Normal);
-                left.extend(off);
-                after = on;
-            }
-            let at = self.span(stmt.at);
-            active = self.settle(after, at, self.limits.worlds, Why::Joined, index == last);
+            active = self.stay(after, &mut left, stmt, index == last);
         }
+        self.leave(active, left, block)
+    }
+
+    /// The worlds that go on after a statement of a block; those that leave are put to the others that have.
+    pub(super) fn stay(
+        &mut self,
+        mut after: Vec<World>,
+        left: &mut Vec<World>,
+        stmt: &Stmt,
+        with_status: bool,
+    ) -> Vec<World> {
+        if after.iter().any(|w| w.flow != Flow::Normal) {
+            let (on, off): (Vec<World>, Vec<World>) = after.into_iter().partition(|w| w.flow == Flow::Normal);
+            left.extend(off);
+            after = on;
+        }
+        let at = self.span(stmt.at);
+        self.settle(after, at, self.limits.worlds, Why::Joined, with_status)
+    }
+
+    /// All worlds at the end of a block: those that went through it, and those that left it before.
+    pub(super) fn leave(&mut self, mut active: Vec<World>, left: Vec<World>, block: &Block) -> Vec<World> {
         if left.is_empty() {
             return active;
         }

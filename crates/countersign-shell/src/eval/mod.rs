@@ -80,23 +80,23 @@ pub fn evaluate_points(
     answers: Option<&dyn Answers>,
     read: &mut dyn FnMut(&Evaluation),
 ) {
-    let mut waiting: Vec<Standing> = Vec::new();
-    let mut begun = false;
-    loop {
+    let evaluator = || {
         let mut evaluator = Evaluator::new(files, cache, setup);
         evaluator.answers = answers;
-        let standing = match begun {
-            false => evaluator.start(),
-            true => waiting.pop(),
-        };
-        begun = true;
-        let Some(standing) = standing else { break };
-        evaluator.run(standing);
-        waiting.append(&mut evaluator.branches);
-        let evaluation = evaluator.finish();
+        evaluator
+    };
+    let mut waiting: Vec<Standing> = Vec::new();
+    let mut current = evaluator();
+    let mut next = current.start();
+    while let Some(standing) = next {
+        current.run(standing);
+        waiting.append(&mut current.branches);
+        let evaluation = current.finish();
         if !evaluation.holds.is_empty() {
             read(&evaluation);
         }
+        current = evaluator();
+        next = waiting.pop();
     }
 }
 

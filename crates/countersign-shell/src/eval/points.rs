@@ -9,8 +9,8 @@ use crate::lanes::Lanes;
 use crate::output::{Diagnostic, Evaluation};
 use crate::syntax::Script;
 use crate::uses::Telling;
-use crate::value::{Span, Value, Why};
-use crate::world::{Flow, Status, World, WrittenFile};
+use crate::value::Value;
+use crate::world::{Status, World, WrittenFile};
 
 /// An evaluation that stands before a statement of its script.
 #[derive(Clone)]
@@ -114,28 +114,17 @@ impl Evaluator<'_> {
                 .several()
                 .then(|| self.milestone(milestone.as_ref(), &active, &left));
             self.first_changed = (usize::MAX, usize::MAX);
-            let mut after = self.stmt(stmt, std::mem::take(&mut active));
+            let after = self.stmt(stmt, std::mem::take(&mut active));
             self.branch(milestone.as_mut(), &script, index, parts);
             if self.stop {
                 active = after;
                 break;
             }
-            if after.iter().any(|w| w.flow != Flow::Normal) {
-                let (on, off): (Vec<World>, Vec<World>) = after.into_iter().partition(|w| w.flow == Flow::Normal);
-                left.extend(off);
-                after = on;
-            }
-            let at = self.span(stmt.at);
-            active = self.settle(after, at, self.limits.worlds, Why::Joined, index == last);
+            active = self.stay(after, &mut left, stmt, index == last);
             // Putting worlds together belongs to the statement.
             self.branch(milestone.as_mut(), &script, index, parts);
         }
-        if left.is_empty() {
-            return active;
-        }
-        active.extend(left);
-        let at = stmts.last().map_or(Span::NOWHERE, |s| self.span(s.at));
-        self.settle(active, at, self.limits.worlds, Why::Joined, true)
+        self.leave(active, left, &script.body)
     }
 
     fn take(&mut self, kept: Kept) {
