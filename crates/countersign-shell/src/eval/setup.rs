@@ -21,7 +21,7 @@ impl Files for BTreeMap<String, Arc<str>> {
 /// How a variable that the caller did not name is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rest {
-    /// As not set; its name is listed in [`Evaluation::assumed_unset`].
+    /// As not set; its name is listed in [`Evaluation::assumed_unset`](crate::Evaluation::assumed_unset).
     #[default]
     Unset,
     /// As unknown.
@@ -41,7 +41,7 @@ pub struct Environment {
     pub filled: BTreeSet<String>,
     /// Variables of which each of several points has a value of its own, by point; all lists are equally long, and no
     /// other list names these variables. The evaluation is that of the first point and of those that
-    /// [`Evaluation::holds`] names besides.
+    /// [`Evaluation::holds`](crate::Evaluation::holds) names besides.
     pub each: BTreeMap<String, Vec<String>>,
     /// All others.
     pub rest: Rest,
