@@ -42,9 +42,10 @@ use serde::Deserialize;
 
 use crate::check::TypedCheck;
 use crate::context::Context;
-use crate::facts::gaps::{self, before, confirm, new_unknown_words};
-use crate::facts::launches::{EntryLaunches, Group, Launches};
+use crate::facts::gaps::{self, confirm, new_unknown_words};
+use crate::facts::launches::{Group, Launches};
 use crate::facts::acts::Kind;
+use crate::facts::before::Before;
 use crate::facts::scripts::{self, Script};
 use crate::facts::sorted::{Sorted, place};
 
@@ -159,15 +160,14 @@ fn entry_launches(
     sorted: &mut Sorted,
 ) -> Result<(), Cause> {
     let key = &*entry.head.key;
-    let (base, head) = (launches.base(key), launches.head(key));
-    base.read()?;
+    let (base, head) = (launches.before(key), launches.head(key));
     head.read()?;
     for group in head.groups.iter().filter(|group| group.touched_by(scenarios)) {
         recipes(cx, key, group, params, sorted)?;
         for launch in group.starts.servers() {
-            overridden(&base, key, group, launch, params, known, sorted);
+            overridden(&base, key, group, launch, params, known, sorted)?;
             forbidden(key, launch, params, sorted);
-            if let Some(words) = new_unknown_words(&base, group, launch) {
+            if let Some(words) = new_unknown_words(&base, group, launch)? {
                 sorted.question(
                     Finding::new(
                         "unknown-arguments",
@@ -183,7 +183,15 @@ fn entry_launches(
 }
 
 /// Overrides among the settings of a server.
-fn overridden(base: &EntryLaunches, key: &str, group: &Group, launch: &Launch, params: &Params, known: &mut Known, sorted: &mut Sorted) {
+fn overridden(
+    base: &Before<'_, '_>,
+    key: &str,
+    group: &Group,
+    launch: &Launch,
+    params: &Params,
+    known: &mut Known,
+    sorted: &mut Sorted,
+) -> Result<(), Cause> {
     for (name, values) in launch.flags.iter() {
         let Some(value) = values.last() else { continue };
         for prefix in &params.overrides {
@@ -193,7 +201,7 @@ fn overridden(base: &EntryLaunches, key: &str, group: &Group, launch: &Launch, p
             let shown = value.value.to_string();
             match rest.strip_prefix('.') {
                 Some(path) => {
-                    let old = is_as_before(base, group, name, value);
+                    let old = is_as_before(base, group, name, value)?;
                     known.insert((value.source.file.to_string(), path.to_owned(), shown.clone()));
                     key_found(key, prefix, path, &shown, &value.source, old, params, sorted);
                 }
@@ -205,17 +213,13 @@ fn overridden(base: &EntryLaunches, key: &str, group: &Group, launch: &Launch, p
             }
         }
     }
+    Ok(())
 }
 
 /// Whether every point had the same statement at the merge base.
-fn is_as_before(base: &EntryLaunches, group: &Group, name: &str, value: &FlagValue) -> bool {
-    group.rows.iter().all(|row| {
-        before(base, row).is_some_and(|old| {
-            old.starts
-                .servers()
-                .any(|launch| launch.flags.get(name).is_some_and(|old| old.value == value.value))
-        })
-    })
+fn is_as_before(base: &Before<'_, '_>, group: &Group, name: &str, value: &FlagValue) -> Result<bool, Cause> {
+    let says = |launch: &Launch| launch.flags.get(name).is_some_and(|old| old.value == value.value);
+    base.all(&group.rows, |old| old.starts.servers().any(says))
 }
 
 #[allow(clippy::too_many_arguments, reason = "one call in two places, all of it is shown")]

@@ -35,8 +35,9 @@ use serde::Deserialize;
 
 use crate::check::TypedCheck;
 use crate::context::Context;
-use crate::facts::gaps::{self, before, confirm};
-use crate::facts::launches::{EntryLaunches, Group, Launches};
+use crate::facts::before::Before;
+use crate::facts::gaps::{self, confirm};
+use crate::facts::launches::{Group, Launches};
 use crate::facts::sorted::{Sorted, place};
 
 pub(crate) struct ChatTemplate;
@@ -97,8 +98,7 @@ fn judge(cx: &Context<'_>, params: &Params) -> Result<CheckReport, Cause> {
 /// Judges the points of an entry; gives how many have speculative decoding.
 fn entry_points(launches: &Launches<'_>, entry: &Entry, scenarios: Scenarios, none: &str, params: &Params, sorted: &mut Sorted) -> Result<usize, Cause> {
     let key = &*entry.head.key;
-    let (base, head) = (launches.base(key), launches.head(key));
-    base.read()?;
+    let (base, head) = (launches.before(key), launches.head(key));
     head.read()?;
     let mut points = 0;
     for group in head.groups.iter().filter(|group| group.touched_by(scenarios)) {
@@ -108,7 +108,7 @@ fn entry_points(launches: &Launches<'_>, entry: &Entry, scenarios: Scenarios, no
             continue;
         }
         points += group.rows.len();
-        group_client(&base, key, group, params, sorted);
+        group_client(&base, key, group, params, sorted)?;
     }
     if points > 0 {
         gaps::ask(launches, key, scenarios, ChatTemplate::SLUG, sorted)?;
@@ -116,20 +116,20 @@ fn entry_points(launches: &Launches<'_>, entry: &Entry, scenarios: Scenarios, no
     Ok(points)
 }
 
-fn group_client(base: &EntryLaunches, key: &str, group: &Group, params: &Params, sorted: &mut Sorted) {
+fn group_client(base: &Before<'_, '_>, key: &str, group: &Group, params: &Params, sorted: &mut Sorted) -> Result<(), Cause> {
     let remedy = || text!["Confirm that the prompts pass the chat template: ", code(confirm(ChatTemplate::SLUG)), "."];
     let Some(client) = &group.starts.client else {
         // Where nothing is started, or what is started is not known, that is said already.
         if group.starts.launches.is_empty() {
-            return;
+            return Ok(());
         }
         let message = text![code(key), " (", group.name(), ") has speculative decoding, and no benchmark client was found"];
-        if unknown_before(base, &group.rows) {
+        if unknown_before(base, &group.rows)? {
             sorted.note(message.with(", as before this pull request"));
         } else if let Some(launch) = group.starts.launches.first() {
             sorted.question(Finding::new("no-client", message, remedy()).at(place(&launch.source)));
         }
-        return;
+        return Ok(());
     };
     match &client.chat_template {
         Template::Used(_) => {}
@@ -150,9 +150,10 @@ fn group_client(base: &EntryLaunches, key: &str, group: &Group, params: &Params,
             .at(place(&client.source)),
         ),
     }
+    Ok(())
 }
 
 /// Whether every point was there at the merge base, started something, and had no client that was found either.
-fn unknown_before(base: &EntryLaunches, rows: &[Row]) -> bool {
-    rows.iter().all(|row| before(base, row).is_some_and(|old| old.starts.client.is_none() && !old.starts.launches.is_empty()))
+fn unknown_before(base: &Before<'_, '_>, rows: &[Row]) -> Result<bool, Cause> {
+    base.all(rows, |old| old.starts.client.is_none() && !old.starts.launches.is_empty())
 }

@@ -45,8 +45,8 @@ use serde::Deserialize;
 use crate::check::TypedCheck;
 use crate::context::Context;
 use crate::facts::acts::{Act, Kind};
-use crate::facts::gaps::{before, confirm};
-use crate::facts::launches::Launches;
+use crate::facts::gaps::confirm;
+use crate::facts::launches::{Group, Launches};
 use crate::facts::scripts::{Script, setup_scripts};
 use crate::facts::sorted::{Sorted, place};
 
@@ -324,8 +324,7 @@ impl Judge<'_, '_> {
     /// Setup scripts that a recipe names and that do not lie in the repository.
     fn setup(&mut self, launches: &Launches<'_>, entry: &Entry, scenarios: Scenarios, rules: &ScriptRules) -> Result<(), Cause> {
         let key = &*entry.head.key;
-        let (base, head) = (launches.base(key), launches.head(key));
-        base.read()?;
+        let (base, head) = (launches.before(key), launches.head(key));
         head.read()?;
         for group in head.groups.iter().filter(|group| group.touched_by(scenarios)) {
             for (name, source) in setup_scripts(group, rules) {
@@ -333,10 +332,10 @@ impl Judge<'_, '_> {
                 if rules.setup_fine.contains(&name) || rules.setup_folders.iter().any(here) {
                     continue;
                 }
-                let same = |row| before(&base, row).is_some_and(|old| setup_scripts(old, rules).any(|(old, _)| old == name));
+                let same = |old: &Group| setup_scripts(old, rules).any(|(old, _)| old == name);
                 // A recipe that named it before is not changed by being used for more.
                 let was = self.cx.evidence.base_file(&source.file).present().map(|text| names_setup(text, &name, rules));
-                let old = was == Some(true) || group.rows.iter().all(same);
+                let old = was == Some(true) || base.all(&group.rows, same)?;
                 self.foreign_setup(key, &name, source, old, rules)?;
             }
         }

@@ -10,9 +10,10 @@ use countersign_core::text::code;
 use countersign_core::{Cause, Text, text};
 use countersign_launch::Launch;
 use countersign_launch::point::Missing;
-use countersign_matrix::{Row, Scenarios};
+use countersign_matrix::Scenarios;
 
-use super::launches::{EntryLaunches, Group, Launches};
+use super::before::Before;
+use super::launches::{Group, Launches};
 use super::sorted::Sorted;
 
 /// Notes and questions about what is not known of an entry's points.
@@ -26,8 +27,7 @@ pub fn ask(
     slug: &str,
     sorted: &mut Sorted,
 ) -> Result<(), Cause> {
-    let (base, head) = (launches.base(key), launches.head(key));
-    base.read()?;
+    let (base, head) = (launches.before(key), launches.head(key));
     head.read()?;
     let Some(entry) = &head.entry else { return Ok(()) };
     let place = Location::line(entry.head.file.to_string(), u64::from(entry.head.span.line));
@@ -61,7 +61,7 @@ pub fn ask(
         for missing in &group.starts.missing {
             let what = text![code(key), ": ", code(missing)];
             // A script that is not there starts nothing; the run shows it.
-            if matches!(missing, Missing::Script(_)) || known_before(&base, group, missing) {
+            if matches!(missing, Missing::Script(_)) || known_before(&base, group, missing)? {
                 sorted.note(what.with(", as before this pull request"));
             } else {
                 question(
@@ -77,36 +77,30 @@ pub fn ask(
 }
 
 /// Whether each point of a group lacked the same at the merge base.
-fn known_before(base: &EntryLaunches, group: &Group, missing: &Missing) -> bool {
-    group
-        .rows
-        .iter()
-        .all(|row| before(base, row).is_some_and(|old| old.starts.missing.contains(missing)))
-}
-
-/// The group that a point was in at the merge base.
-#[must_use]
-pub fn before<'b>(base: &'b EntryLaunches, row: &Row) -> Option<&'b Group> {
-    base.group_of(&row.point(), 0)
+fn known_before(base: &Before<'_, '_>, group: &Group, missing: &Missing) -> Result<bool, Cause> {
+    base.all(&group.rows, |old| old.starts.missing.contains(missing))
 }
 
 /// Whether a launch at head has words that are not known and that it did not have at the merge base.
-#[must_use]
-pub fn new_unknown_words(base: &EntryLaunches, group: &Group, launch: &Launch) -> Option<String> {
+///
+/// # Errors
+/// There are such words, and what the merge base had could not be read.
+pub fn new_unknown_words(base: &Before<'_, '_>, group: &Group, launch: &Launch) -> Result<Option<String>, Cause> {
     let words: BTreeSet<String> = launch.opaque.iter().map(|word| word.text.to_string()).collect();
     if words.is_empty() {
-        return None;
+        return Ok(None);
     }
+    let base = base.get()?;
     let old: BTreeSet<String> = group
         .rows
         .iter()
-        .filter_map(|row| before(base, row))
+        .filter_map(|row| base.group_of(&row.point(), 0))
         .flat_map(|group| group.starts.launches.iter())
         .flat_map(|launch| launch.opaque.iter())
         .map(|word| word.text.to_string())
         .collect();
     let new: Vec<String> = words.difference(&old).take(3).cloned().collect();
-    (!new.is_empty()).then(|| new.join(", "))
+    Ok((!new.is_empty()).then(|| new.join(", ")))
 }
 
 fn question(sorted: &mut Sorted, slug: &str, what: Text, place: Location) {

@@ -17,6 +17,7 @@ use countersign_policy::Policy;
 use countersign_shell::ScriptCache;
 
 use super::affected::{Affected, Touch};
+use super::before::{Before, is_likely_asked};
 use super::gathered::Gathered;
 use super::tree::TreeFiles;
 use crate::share::{locked, share, share_with};
@@ -235,34 +236,43 @@ impl<'a> Launches<'a> {
         known.entry((at, purpose, Arc::from(key))).or_default().clone()
     }
 
-    /// Derives what all touched entries start and started, side by side: for a check that is going to ask for all of it.
+    /// Derives what all touched entries start, side by side, for a check that is going to ask for all of it; then what
+    /// those started before of which that is likely to be asked.
     pub fn prepare(&self) {
+        let first = !self.prepared.swap(true, Ordering::Relaxed);
         let keys: Vec<&Arc<str>> = self.touched().map(|(entry, _)| &entry.head.key).collect();
-        let jobs: Vec<(At, &Arc<str>)> = [At::Head, At::Base]
-            .into_iter()
-            .flat_map(|at| keys.iter().map(move |key| (at, *key)))
-            .filter(|(at, key)| self.configs(*at).masters.get(key).is_some())
-            .collect();
-        self.single.store(jobs.len() == 1, Ordering::Relaxed);
+        self.derive_side_by_side(At::Head, &keys, first);
+        let asked = |key: &&Arc<str>| self.affected.base.masters.get(key).is_some() && is_likely_asked(&self.head(key));
+        let keys: Vec<&Arc<str>> = keys.into_iter().filter(asked).collect();
+        self.derive_side_by_side(At::Base, &keys, first);
+    }
+
+    fn derive_side_by_side(&self, at: At, keys: &[&Arc<str>], first: bool) {
+        self.single.store(keys.len() == 1, Ordering::Relaxed);
         // Each thread reads scripts for itself: counting who holds a part of a script would cost them more than reading it
         // twice.
         let derive = |scripts: &mut ScriptCache, job: usize| {
-            let (at, key) = jobs[job];
+            let key = keys[job];
             if !self.derivation(at, For::Throughput, key).begun.load(Ordering::Relaxed) {
                 self.entry_by(at, For::Throughput, key, scripts);
             }
         };
-        if self.prepared.swap(true, Ordering::Relaxed) {
-            let mut scripts = ScriptCache::default();
-            (0..jobs.len()).for_each(|job| derive(&mut scripts, job));
+        if first {
+            share_with(keys.len(), &ScriptCache::default, &derive);
         } else {
-            share_with(jobs.len(), &ScriptCache::default, &derive);
+            let mut scripts = ScriptCache::default();
+            (0..keys.len()).for_each(|job| derive(&mut scripts, job));
         }
     }
 
     /// What the points of a touched entry start at head, to be measured.
     pub fn head(&self, key: &str) -> Arc<EntryLaunches> {
         self.entry(At::Head, For::Throughput, key)
+    }
+
+    /// The same at the merge base, for whoever may not need it.
+    pub fn before<'l>(&'l self, key: &'l str) -> Before<'l, 'a> {
+        Before::new(self, key)
     }
 
     /// What the points of a touched entry started at the merge base, to be measured.

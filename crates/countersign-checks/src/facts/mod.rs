@@ -2,6 +2,7 @@
 
 pub mod acts;
 pub mod affected;
+pub mod before;
 pub mod gaps;
 mod gathered;
 pub mod isolation;
