@@ -67,6 +67,7 @@ pub(crate) fn of_head(
         let entries = source
             .listing(tree_of(sha)?, &covers)
             .map_err(|error| error.to_string())?;
+        source.read_ahead(&entries);
         let tree = Tree {
             commit: commit.clone(),
             covers: covers.clone(),

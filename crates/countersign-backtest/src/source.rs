@@ -11,8 +11,8 @@ use countersign_core::{BlobId, CauseKind, Observed};
 use crate::BacktestError;
 use crate::git::{Git, Kind, Object, Objects};
 
-/// Contents that are kept, in bytes: two generations of half of it each.
-const KEPT_BYTES: usize = 4 << 20;
+/// Contents that are kept, in bytes: two generations of half of it each, a half for the files of one judgement.
+const KEPT_BYTES: usize = 32 << 20;
 
 /// Folders that are kept.
 const KEPT_FOLDERS: usize = 800;
@@ -94,6 +94,15 @@ impl Source {
         state.listings.truncate(KEPT_LISTINGS - 1);
         state.listings.insert(0, (tree.to_owned(), listing.clone()));
         Ok(listing)
+    }
+
+    /// Reads the contents of a listing, as they are there elsewhere before judging begins.
+    pub(crate) fn read_ahead(&self, listing: &Listing) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = listing.values().filter(|entry| entry.mode != EntryMode::Submodule);
+        for entry in files {
+            let _kept = state.blob(entry.id.as_str(), self.largest);
+        }
     }
 
     /// What differs between two trees, by path; a file that only moved is a rename.
