@@ -184,7 +184,7 @@ impl<'a> Context<'a> {
                 let policy = self.policy();
                 let rules = self.section("derive", &policy.derive)?;
                 let affected = self.shared_affected().map_err(Cause::clone)?.clone();
-                Launches::new(self.evidence, policy, rules, affected)
+                Launches::new(self.evidence, policy, rules, affected, self.memo.clone())
             })
             .as_ref()
     }

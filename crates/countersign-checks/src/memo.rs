@@ -2,16 +2,18 @@
 //! between judgements of one policy, of which many share a merge base. Forgetting changes nothing but the time it takes.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
 use countersign_core::{BlobId, Cause, CommitSha, Evidence};
 use countersign_matrix::{Configs, Files as _, MatrixRules, Near};
 use countersign_policy::{Policy, ScriptRules};
 use countersign_records::changelog::{ChangelogRules, History};
+use countersign_shell::ScriptCache;
 
 use crate::facts::acts::Patterns;
 use crate::facts::tree::TreeFiles;
-use crate::share::locked;
+use crate::share::{MOST_THREADS, locked};
 
 /// How many revisions' configs are kept. One judgement needs three: trusted, merge base and head.
 const KEPT: usize = 6;
@@ -38,6 +40,31 @@ struct Kept {
     configs: Mutex<Vec<(Key, Read)>>,
     histories: Mutex<Vec<(BlobId, Arc<History>)>>,
     patterns: Mutex<Vec<(ScriptRules, Arc<Patterns>)>>,
+    scripts: Mutex<Vec<ScriptCache>>,
+}
+
+/// Parsed scripts for one thread, given back with this value. Each thread has its own: counting who holds a part of a script
+/// would cost several of them more than reading it once each.
+pub(crate) struct Lent {
+    scripts: ScriptCache,
+    kept: Arc<Kept>,
+}
+
+impl Deref for Lent {
+    type Target = ScriptCache;
+
+    fn deref(&self) -> &ScriptCache {
+        &self.scripts
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let mut others = locked(&self.kept.scripts);
+        if others.len() < MOST_THREADS {
+            others.push(std::mem::take(&mut self.scripts));
+        }
+    }
 }
 
 /// Configs, and the texts of the master configs that they were read from.
@@ -116,6 +143,14 @@ impl Memo {
             keep(&self.kept.configs, key, (configs.clone(), texts));
         }
         Ok(configs)
+    }
+
+    /// Parsed scripts that no other thread uses meanwhile.
+    pub(crate) fn scripts(&self) -> Lent {
+        Lent {
+            scripts: locked(&self.kept.scripts).pop().unwrap_or_default(),
+            kept: self.kept.clone(),
+        }
     }
 
     /// What the rules about scripts look for.

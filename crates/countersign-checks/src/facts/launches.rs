@@ -20,6 +20,7 @@ use super::affected::{Affected, Touch};
 use super::before::{Before, is_likely_asked};
 use super::gathered::Gathered;
 use super::tree::TreeFiles;
+use crate::memo::{Lent, Memo};
 use crate::share::{locked, share, share_with};
 
 /// Points of one entry that are derived; the largest real entry has 42.
@@ -144,6 +145,7 @@ pub struct Launches<'a> {
     rules: &'a DeriveRules,
     base: CommitSha,
     affected: Arc<Affected>,
+    memo: Memo,
     /// There is one derivation only, so that a second thread takes a part of it.
     single: AtomicBool,
     /// Somebody has begun with what all touched entries start.
@@ -170,6 +172,7 @@ impl<'a> Launches<'a> {
         policy: &'a Policy,
         rules: &'a DeriveRules,
         affected: Arc<Affected>,
+        memo: Memo,
     ) -> Result<Self, Cause> {
         let base = evidence
             .merge_base
@@ -182,6 +185,7 @@ impl<'a> Launches<'a> {
             rules,
             base: base.clone(),
             affected,
+            memo,
             single: AtomicBool::new(false),
             prepared: AtomicBool::new(false),
             allowances: [OnceLock::new(), OnceLock::new()],
@@ -211,10 +215,15 @@ impl<'a> Launches<'a> {
 
     /// What the points of a touched entry start.
     pub fn entry(&self, at: At, purpose: For, key: &str) -> Arc<EntryLaunches> {
-        self.entry_by(at, purpose, key, &ScriptCache::default())
+        self.entry_by(at, purpose, key, &self.scripts())
     }
 
-    /// The same, by a thread that has read scripts before.
+    /// Parsed scripts for whoever asks, until they are given back.
+    pub(crate) fn scripts(&self) -> Lent {
+        self.memo.scripts()
+    }
+
+    /// What the points of a touched entry start, by a thread that has read scripts before.
     fn entry_by(&self, at: At, purpose: For, key: &str, scripts: &ScriptCache) -> Arc<EntryLaunches> {
         let derivation = self.derivation(at, purpose, key);
         let found = derivation.found.get_or_init(|| {
@@ -249,18 +258,16 @@ impl<'a> Launches<'a> {
 
     fn derive_side_by_side(&self, at: At, keys: &[&Arc<str>], first: bool) {
         self.single.store(keys.len() == 1, Ordering::Relaxed);
-        // Each thread reads scripts for itself: counting who holds a part of a script would cost them more than reading it
-        // twice.
-        let derive = |scripts: &mut ScriptCache, job: usize| {
+        let derive = |scripts: &mut Lent, job: usize| {
             let key = keys[job];
             if !self.derivation(at, For::Throughput, key).begun.load(Ordering::Relaxed) {
                 self.entry_by(at, For::Throughput, key, scripts);
             }
         };
         if first {
-            share_with(keys.len(), &ScriptCache::default, &derive);
+            share_with(keys.len(), &|| self.scripts(), &derive);
         } else {
-            let mut scripts = ScriptCache::default();
+            let mut scripts = self.scripts();
             (0..keys.len()).for_each(|job| derive(&mut scripts, job));
         }
     }
@@ -494,13 +501,11 @@ impl<'a> Launches<'a> {
             shared_out[nth % parts].push(at);
         }
         let found: [Mutex<Vec<PointLaunches>>; 2] = Default::default();
+        let second = self.scripts();
         share(parts, &|part| {
             let own: Vec<Row> = shared_out[part].iter().map(|at| rows[*at].clone()).collect();
-            let scripts = ScriptCache::default();
-            let tree = point::Tree {
-                scripts: &scripts,
-                ..*tree
-            };
+            let scripts = if part == 0 { tree.scripts } else { &second };
+            let tree = point::Tree { scripts, ..*tree };
             *locked(&found[part]) = point::derive_all(&tree, entry, &own);
         });
         let mut out: Vec<PointLaunches> = vec![PointLaunches::default(); rows.len()];

@@ -144,7 +144,7 @@ pub fn collect(
         }
     }
     let mut out = Scripts::default();
-    let cache = ScriptCache::default();
+    let cache = launches.scripts();
     while let Some(wanted) = queue.pop_front() {
         if let Some(seen) = out.scripts.get_mut(&wanted.path) {
             seen.called_anew |= wanted.anew;
