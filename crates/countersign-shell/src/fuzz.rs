@@ -20,6 +20,7 @@ pub fn fuzz_entry(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let limits = Limits {
         steps: 20_000,
+        steps_together: 100,
         total_bytes: 4 << 20,
         ..Limits::default()
     };

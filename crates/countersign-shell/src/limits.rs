@@ -15,6 +15,9 @@ pub struct Limits {
     pub grammar_callbacks: usize,
     /// Statements and words evaluated in one evaluation.
     pub steps: usize,
+    /// Steps of one statement of the script for several points together, for each of them. Alone hardly any takes as many:
+    /// what takes more together grows with what differs between the points, and going through it for each is less work.
+    pub steps_together: usize,
     /// Nested function calls, subshells, command substitutions and sourced files together.
     pub call_depth: usize,
     /// How often the same function may be active at once.
@@ -46,6 +49,7 @@ impl Default for Limits {
             nesting: 96,
             grammar_callbacks: 20_000,
             steps: 400_000,
+            steps_together: 20_000,
             call_depth: 40,
             recursion: 3,
             worlds: 64,

@@ -129,6 +129,8 @@ pub(crate) struct Evaluator<'a> {
     /// The first of the commands, and of the ends, that an equal one was taken into in this statement of the script.
     first_changed: (usize, usize),
     steps: usize,
+    /// Steps when the statement of the script began.
+    began_at: usize,
     bytes: usize,
     depth: usize,
     calls_open: usize,
@@ -176,6 +178,7 @@ impl<'a> Evaluator<'a> {
             branches: Vec::new(),
             first_changed: (usize::MAX, usize::MAX),
             steps: 0,
+            began_at: 0,
             bytes: 0,
             depth: 0,
             calls_open: 0,
@@ -405,6 +408,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn step(&mut self, at: Span) -> bool {
+        self.bound_together();
         self.check_parting();
         self.steps += 1;
         if self.steps > self.limits.steps && !self.stop {

@@ -114,6 +114,7 @@ impl Evaluator<'_> {
                 .several()
                 .then(|| self.milestone(milestone.as_ref(), &active, &left));
             self.first_changed = (usize::MAX, usize::MAX);
+            self.began_at = self.steps;
             let after = self.stmt(stmt, std::mem::take(&mut active));
             self.branch(milestone.as_mut(), &script, index, parts);
             if self.stop {
@@ -125,6 +126,17 @@ impl Evaluator<'_> {
             self.branch(milestone.as_mut(), &script, index, parts);
         }
         self.leave(active, left, &script.body)
+    }
+
+    /// Gives up on going through a statement for several points together, where it takes too long.
+    pub(super) fn bound_together(&mut self) {
+        let (taken, each) = (self.steps.saturating_sub(self.began_at), self.limits.steps_together);
+        if taken > each && !self.alone {
+            let points = self.lanes.held().len();
+            if points > 1 && taken > points.saturating_mul(each) {
+                self.lanes.void();
+            }
+        }
     }
 
     fn take(&mut self, kept: Kept) {
