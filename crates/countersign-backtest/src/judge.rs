@@ -23,7 +23,7 @@ pub(crate) fn judge(
     gathering: Duration,
     times: &mut Times,
 ) {
-    // Without reading what the checks ask for, as far as this thread does it: elsewhere it is there before.
+    // Files are read ahead. What of them was given up meanwhile is read again, which does not count where this thread does it.
     let read = reading();
     let start = Instant::now();
     let open: Mutex<BTreeMap<&'static str, (Instant, Duration)>> = Mutex::default();

@@ -62,7 +62,7 @@ impl Times {
             let _ = write!(out, " #{number} {:.1} ms", time.as_secs_f64() * 1e3);
         }
         out.push('\n');
-        out.push_str("Elapsed time. One pull request is judged by several threads: with more than one worker they are in each other's way. Contents that a check asks for count as reading the clone, where the first of these threads asks. A fact that several checks need is part of the time of the first that asks for it, and of those that wait for it.\n");
+        out.push_str("Elapsed time. One pull request is judged by several threads: with more than one worker they are in each other's way. The files of a judgement are read before it, as part of reading the clone. A fact that several checks need is part of the time of the first that asks for it, and of those that wait for it.\n");
         out
     }
 }

@@ -13,10 +13,13 @@ use countersign_shell::ScriptCache;
 
 use crate::facts::acts::Patterns;
 use crate::facts::tree::TreeFiles;
-use crate::share::{MOST_THREADS, locked};
+use crate::share::locked;
 
 /// How many revisions' configs are kept. One judgement needs three: trusted, merge base and head.
 const KEPT: usize = 6;
+
+/// How many threads' parsed scripts are kept.
+const KEPT_SCRIPTS: usize = 3;
 
 /// What configs follow from.
 #[derive(PartialEq)]
@@ -61,7 +64,7 @@ impl Deref for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let mut others = locked(&self.kept.scripts);
-        if others.len() < MOST_THREADS {
+        if others.len() < KEPT_SCRIPTS {
             others.push(std::mem::take(&mut self.scripts));
         }
     }

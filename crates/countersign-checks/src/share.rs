@@ -6,7 +6,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, available_parallelism, scope};
 
 /// Threads for one piece of work, where the machine has them. More do not help: few jobs are large.
-pub(crate) const MOST_THREADS: usize = 4;
+const MOST_THREADS: usize = 4;
 
 static THREADS: LazyLock<usize> = LazyLock::new(|| available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS)));
 

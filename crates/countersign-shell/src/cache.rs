@@ -36,7 +36,7 @@ struct Known {
 }
 
 /// Text of the scripts kept, in bytes; parsed they are some twenty times as large.
-const MAX_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 320 << 10;
 
 /// Sets of scripts kept, of which it is known what keeps worlds apart.
 const MAX_TELLINGS: usize = 64;
@@ -69,7 +69,10 @@ impl Scripts {
         }
         let all = self.by_path.values().flatten();
         let used = all.map(|known| known.used).filter(|used| *used < self.clock).min()?;
-        let versions = self.by_path.values_mut().find(|all| all.iter().any(|known| known.used == used))?;
+        let versions = self
+            .by_path
+            .values_mut()
+            .find(|all| all.iter().any(|known| known.used == used))?;
         let at = versions.iter().position(|known| known.used == used)?;
         let gone = versions.remove(at);
         if versions.is_empty() {

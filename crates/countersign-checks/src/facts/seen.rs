@@ -12,7 +12,7 @@ use crate::share::locked;
 const SCRIPTS: usize = 512;
 
 /// Most bytes of their texts; what is known of a script takes some twenty times as much.
-const BYTES: usize = 2 << 20;
+const BYTES: usize = 1 << 20;
 
 /// A script that was read.
 #[derive(Debug)]
