@@ -221,6 +221,14 @@ impl<'a> Context<'a> {
             .as_ref()
     }
 
+    /// Begins with [`Context::scripts`], as far as it needs nothing else.
+    pub(crate) fn read_scripts_ahead(&self) {
+        if let Some(rules) = &self.policy().scripts {
+            let patterns = self.memo.patterns(rules);
+            scripts::read_ahead(self.evidence, rules, patterns, &self.memo.scripts());
+        }
+    }
+
     /// A section that only some checks need.
     ///
     /// # Errors

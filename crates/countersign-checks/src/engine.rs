@@ -26,6 +26,17 @@ pub enum Step {
     Ended(&'static str),
 }
 
+/// What threads share out.
+#[derive(Clone, Copy)]
+enum Job {
+    /// One of the checks.
+    Check(usize),
+    /// The digest of the evidence.
+    Digest,
+    /// What changed scripts say, which no check waits for as long as launches are derived.
+    Scripts,
+}
+
 /// Judges. Same evidence and policy, same verdict, to the byte.
 #[must_use]
 pub fn evaluate(evidence: &Evidence, policy: &LoadedPolicy) -> Verdict {
@@ -53,17 +64,22 @@ pub fn evaluate_watched(
         .filter_map(registry::find);
     let jobs: Vec<_> = known.map(|check| (check, OnceLock::new())).collect();
     // Long ones first, and with them what no check waits for.
-    let mut order: Vec<Option<usize>> = (0..jobs.len()).map(Some).collect();
-    order.sort_by_key(|job| job.is_some_and(|job| !jobs[job].0.long()));
-    order.insert(order.len().min(1), None);
+    let mut order: Vec<Job> = (0..jobs.len()).map(Job::Check).collect();
+    order.sort_by_key(|job| matches!(job, Job::Check(at) if !jobs[*at].0.long()));
+    let after = order.len().min(1);
+    order.splice(after..after, [Job::Digest, Job::Scripts]);
     let evidence_digest = OnceLock::new();
     share(order.len(), &|place| {
-        let Some(job) = order[place] else {
-            // Evidence holds no map with keys that are no text, so this cannot fail; an empty digest would be seen by replay.
-            let _first = evidence_digest.set(digest::digest_of(evidence).unwrap_or_default());
-            return;
+        let (check, report) = match order[place] {
+            Job::Digest => {
+                // Evidence holds no map with keys that are no text, so this cannot fail; an empty digest would be seen by
+                // replay.
+                let _first = evidence_digest.set(digest::digest_of(evidence).unwrap_or_default());
+                return;
+            }
+            Job::Scripts => return cx.read_scripts_ahead(),
+            Job::Check(at) => &jobs[at],
         };
-        let (check, report) = &jobs[job];
         watch(Step::Begins(check.slug()));
         let _first = report.set(check.run(&cx));
         watch(Step::Ended(check.slug()));

@@ -29,6 +29,9 @@ const MOST_POINTS: usize = 128;
 /// Points of all touched entries together that are derived, at base and at head each.
 const MOST_POINTS_OF_ALL: usize = 2_000;
 
+/// So few derivations leave a thread without work: their points are shared out.
+const FEW: usize = 1;
+
 /// Which state of the repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum At {
@@ -146,8 +149,6 @@ pub struct Launches<'a> {
     base: CommitSha,
     affected: Arc<Affected>,
     memo: Memo,
-    /// There is one derivation only, so that a second thread takes a part of it.
-    single: AtomicBool,
     /// Somebody has begun with what all touched entries start.
     prepared: AtomicBool,
     allowances: [OnceLock<BTreeMap<Arc<str>, usize>>; 2],
@@ -186,7 +187,6 @@ impl<'a> Launches<'a> {
             base: base.clone(),
             affected,
             memo,
-            single: AtomicBool::new(false),
             prepared: AtomicBool::new(false),
             allowances: [OnceLock::new(), OnceLock::new()],
             known: Mutex::default(),
@@ -215,7 +215,7 @@ impl<'a> Launches<'a> {
 
     /// What the points of a touched entry start.
     pub fn entry(&self, at: At, purpose: For, key: &str) -> Arc<EntryLaunches> {
-        self.entry_by(at, purpose, key, &self.scripts())
+        self.entry_by(at, purpose, key, &self.scripts(), true)
     }
 
     /// Parsed scripts for whoever asks, until they are given back.
@@ -224,16 +224,16 @@ impl<'a> Launches<'a> {
     }
 
     /// What the points of a touched entry start, by a thread that has read scripts before.
-    fn entry_by(&self, at: At, purpose: For, key: &str, scripts: &ScriptCache) -> Arc<EntryLaunches> {
+    fn entry_by(&self, at: At, purpose: For, key: &str, scripts: &ScriptCache, shared: bool) -> Arc<EntryLaunches> {
         let derivation = self.derivation(at, purpose, key);
         let found = derivation.found.get_or_init(|| {
             derivation.begun.store(true, Ordering::Relaxed);
             match at {
-                At::Head => Arc::new(self.derive(at, purpose, key, scripts)),
+                At::Head => Arc::new(self.derive(at, purpose, key, scripts, shared)),
                 // Most entries of a change start as before: then head's answer stands for both.
-                At::Base => match self.unchanged(purpose, key, scripts) {
+                At::Base => match self.unchanged(purpose, key, scripts, shared) {
                     Some(head) => head,
-                    None => Arc::new(self.derive(at, purpose, key, scripts)),
+                    None => Arc::new(self.derive(at, purpose, key, scripts, shared)),
                 },
             }
         });
@@ -257,11 +257,11 @@ impl<'a> Launches<'a> {
     }
 
     fn derive_side_by_side(&self, at: At, keys: &[&Arc<str>], first: bool) {
-        self.single.store(keys.len() == 1, Ordering::Relaxed);
+        let shared = first && keys.len() <= FEW;
         let derive = |scripts: &mut Lent, job: usize| {
             let key = keys[job];
             if !self.derivation(at, For::Throughput, key).begun.load(Ordering::Relaxed) {
-                self.entry_by(at, For::Throughput, key, scripts);
+                self.entry_by(at, For::Throughput, key, scripts, shared);
             }
         };
         if first {
@@ -321,7 +321,7 @@ impl<'a> Launches<'a> {
     }
 
     /// What head starts, where the entry and every file that its derivation asked for are the same at the merge base.
-    fn unchanged(&self, purpose: For, key: &str, scripts: &ScriptCache) -> Option<Arc<EntryLaunches>> {
+    fn unchanged(&self, purpose: For, key: &str, scripts: &ScriptCache, shared: bool) -> Option<Arc<EntryLaunches>> {
         let (old, new) = (
             self.affected.base.masters.get(key)?,
             self.affected.head.masters.get(key)?,
@@ -347,7 +347,7 @@ impl<'a> Launches<'a> {
         if !same {
             return None;
         }
-        let head = self.entry_by(At::Head, purpose, key, scripts);
+        let head = self.entry_by(At::Head, purpose, key, scripts, shared);
         head.same_at_base.then_some(head)
     }
 
@@ -385,7 +385,7 @@ impl<'a> Launches<'a> {
         allowances.get(key).copied().unwrap_or_default()
     }
 
-    fn derive(&self, at: At, purpose: For, key: &str, scripts: &ScriptCache) -> EntryLaunches {
+    fn derive(&self, at: At, purpose: For, key: &str, scripts: &ScriptCache, shared: bool) -> EntryLaunches {
         let configs = self.configs(at);
         let mut out = EntryLaunches::default();
         let Some(entry) = configs.masters.get(key) else {
@@ -419,7 +419,7 @@ impl<'a> Launches<'a> {
             }
         };
         let gathered = Gathered::new(&files);
-        out.groups = self.grouped(&self.tree(&gathered, configs, scripts), entry, rows);
+        out.groups = self.grouped(&self.tree(&gathered, configs, scripts), entry, rows, shared);
         out.unread = files.unread();
         out.same_at_base =
             at == At::Head && TreeFiles::new(self.evidence, &self.base).is_ok_and(|base| gathered.answers_alike(&base));
@@ -427,7 +427,7 @@ impl<'a> Launches<'a> {
         out
     }
 
-    fn grouped(&self, tree: &point::Tree<'_>, entry: &Arc<Entry>, rows: Vec<Row>) -> Vec<Group> {
+    fn grouped(&self, tree: &point::Tree<'_>, entry: &Arc<Entry>, rows: Vec<Row>, shared: bool) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         // A recipe never sees the concurrency: one look suffices for all points of a row of the config.
         let by_recipe = self.is_by_recipe(tree, entry);
@@ -435,7 +435,7 @@ impl<'a> Launches<'a> {
         let derived = if by_recipe {
             Vec::new()
         } else {
-            self.derived(tree, entry, &rows)
+            self.derived(tree, entry, &rows, shared)
         };
         let mut derived = derived.into_iter();
         for row in rows {
@@ -482,38 +482,28 @@ impl<'a> Launches<'a> {
         }
     }
 
-    /// What each of the points starts. Where there is nothing else to derive, the rows of the search space are shared out;
-    /// points of one row always go together.
-    fn derived(&self, tree: &point::Tree<'_>, entry: &Arc<Entry>, rows: &[Row]) -> Vec<PointLaunches> {
-        let mut places: Vec<(u32, u32)> = rows.iter().map(|row| (row.place.line, row.place.column)).collect();
-        places.sort_unstable();
-        places.dedup();
-        let several = self.single.load(Ordering::Relaxed) && places.len() > 1;
-        if !several {
+    /// What each of the points starts; where the work is shared, another thread takes a half of them. As many points of a
+    /// row as can be stay together, since they have most in common.
+    fn derived(&self, tree: &point::Tree<'_>, entry: &Arc<Entry>, rows: &[Row], shared: bool) -> Vec<PointLaunches> {
+        if !shared || rows.len() < 2 {
             return point::derive_all(tree, entry, rows);
         }
-        let parts = 2;
-        let mut shared_out: [Vec<usize>; 2] = Default::default();
-        for (at, row) in rows.iter().enumerate() {
-            let nth = places
-                .binary_search(&(row.place.line, row.place.column))
-                .unwrap_or_default();
-            shared_out[nth % parts].push(at);
-        }
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_by_key(|at| (rows[*at].place.line, rows[*at].place.column));
+        let (first, second) = order.split_at(rows.len() / 2);
+        let parts = [(first, tree.scripts), (second, &self.scripts())];
         let found: [Mutex<Vec<PointLaunches>>; 2] = Default::default();
-        let second = self.scripts();
-        share(parts, &|part| {
-            let own: Vec<Row> = shared_out[part].iter().map(|at| rows[*at].clone()).collect();
-            let scripts = if part == 0 { tree.scripts } else { &second };
-            let tree = point::Tree { scripts, ..*tree };
-            *locked(&found[part]) = point::derive_all(&tree, entry, &own);
+        share(parts.len(), &|part| {
+            let (own, scripts) = parts[part];
+            let own: Vec<Row> = own.iter().map(|at| rows[*at].clone()).collect();
+            *locked(&found[part]) = point::derive_all(&point::Tree { scripts, ..*tree }, entry, &own);
         });
         let mut out: Vec<PointLaunches> = vec![PointLaunches::default(); rows.len()];
-        for (places, found) in shared_out.into_iter().zip(found) {
-            let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-            for (at, found) in places.into_iter().zip(found) {
-                out[at] = found;
-            }
+        let found = found
+            .into_iter()
+            .map(|found| found.into_inner().unwrap_or_else(PoisonError::into_inner));
+        for (at, found) in order.into_iter().zip(found.flatten()) {
+            out[at] = found;
         }
         out
     }

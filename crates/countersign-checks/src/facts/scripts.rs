@@ -102,6 +102,33 @@ impl Wanted {
     }
 }
 
+/// Reads the scripts that the pull request changes, at merge base and head: what they say is kept, so that collecting them
+/// finds it. That they cannot be read is told there.
+pub fn read_ahead(evidence: &Evidence, rules: &ScriptRules, patterns: Arc<Patterns>, scripts: &ScriptCache) {
+    let reader = Reader::new(rules, patterns);
+    let files = evidence
+        .changed_files
+        .known()
+        .ok()
+        .flatten()
+        .map_or(&[][..], Vec::as_slice);
+    let changed = changed(files, rules, &reader).filter(|wanted| !reader.is_python(&wanted.path));
+    for wanted in changed.take(MOST_SCRIPTS) {
+        if !listed(evidence, &wanted.path) {
+            continue;
+        }
+        let sides = [
+            (&wanted.path, evidence.head_file(&wanted.path)),
+            (&wanted.before, evidence.base_file(&wanted.before)),
+        ];
+        for (path, text) in sides {
+            if let Observed::Present(text) = text {
+                reader.script(path, &text, scripts);
+            }
+        }
+    }
+}
+
 /// Collects the scripts.
 ///
 /// # Errors
