@@ -12,7 +12,7 @@ use crate::BacktestError;
 use crate::git::{Git, Kind, Object, Objects};
 
 /// Contents that are kept, in bytes: two generations of half of it each, a half for the files of one judgement.
-const KEPT_BYTES: usize = 12 << 20;
+const KEPT_BYTES: usize = 8 << 20;
 
 /// Folders that are kept.
 const KEPT_FOLDERS: usize = 800;

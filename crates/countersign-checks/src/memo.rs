@@ -19,7 +19,7 @@ use crate::share::locked;
 const KEPT: usize = 6;
 
 /// How many threads' parsed scripts are kept.
-const KEPT_SCRIPTS: usize = 3;
+const KEPT_SCRIPTS: usize = 2;
 
 /// What configs follow from.
 #[derive(PartialEq)]
