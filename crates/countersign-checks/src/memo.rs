@@ -64,7 +64,8 @@ impl Deref for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let mut others = locked(&self.kept.scripts);
-        if others.len() < KEPT_SCRIPTS {
+        // One that was not needed must not take the place of one that was.
+        if others.len() < KEPT_SCRIPTS && !self.scripts.is_empty() {
             others.push(std::mem::take(&mut self.scripts));
         }
     }

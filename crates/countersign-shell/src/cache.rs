@@ -92,6 +92,11 @@ impl ScriptCache {
         }
     }
 
+    /// Whether no script was asked for yet.
+    pub fn is_empty(&self) -> bool {
+        lock(&self.scripts).by_path.is_empty()
+    }
+
     /// The parsed script: parsed now, or the same path and text as before.
     pub fn script(&self, path: &str, text: &Arc<str>) -> Arc<Script> {
         if let Some(known) = lock(&self.scripts).find(path, text) {

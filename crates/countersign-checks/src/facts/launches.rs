@@ -29,9 +29,6 @@ const MOST_POINTS: usize = 128;
 /// Points of all touched entries together that are derived, at base and at head each.
 const MOST_POINTS_OF_ALL: usize = 2_000;
 
-/// So few derivations leave a thread without work: their points are shared out.
-const FEW: usize = 1;
-
 /// Which state of the repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum At {
@@ -215,7 +212,8 @@ impl<'a> Launches<'a> {
 
     /// What the points of a touched entry start.
     pub fn entry(&self, at: At, purpose: For, key: &str) -> Arc<EntryLaunches> {
-        self.entry_by(at, purpose, key, &self.scripts(), true)
+        let known = self.derivation(at, purpose, key).found.get().cloned();
+        known.unwrap_or_else(|| self.entry_by(at, purpose, key, &self.scripts(), true))
     }
 
     /// Parsed scripts for whoever asks, until they are given back.
@@ -257,7 +255,8 @@ impl<'a> Launches<'a> {
     }
 
     fn derive_side_by_side(&self, at: At, keys: &[&Arc<str>], first: bool) {
-        let shared = first && keys.len() <= FEW;
+        // A single derivation leaves a thread without work.
+        let shared = first && keys.len() == 1;
         let derive = |scripts: &mut Lent, job: usize| {
             let key = keys[job];
             if !self.derivation(at, For::Throughput, key).begun.load(Ordering::Relaxed) {
