@@ -6,12 +6,14 @@ use countersign_codeowners::CodeOwners;
 use countersign_core::evidence::ChangedFile;
 use countersign_core::{Cause, CauseKind, CommitSha, Evidence, Observed};
 use countersign_matrix::Configs;
-use countersign_policy::{LoadedPolicy, Policy};
+use countersign_policy::{LoadedPolicy, Policy, ScriptRules};
 use countersign_records::changelog::{ChangelogRules, History};
 use countersign_signoff::{AuthorInfo, Recognition, Template};
 
+use crate::facts::acts::Reader;
 use crate::facts::affected::{self, Affected};
 use crate::facts::launches::Launches;
+use crate::facts::looked::{Changed, Looking};
 use crate::facts::points::{self, Points};
 use crate::facts::reuse::{self, Reuse};
 use crate::facts::scripts::{self, Scripts};
@@ -32,6 +34,7 @@ pub struct Context<'a> {
     points: OnceLock<Result<Points, Cause>>,
     affected: OnceLock<Result<Arc<Affected>, Cause>>,
     launches: OnceLock<Result<Launches<'a>, Cause>>,
+    changed_scripts: OnceLock<Changed>,
     scripts: OnceLock<Result<Scripts, Cause>>,
     sweep: OnceLock<Result<Option<Sweep<'a>>, Cause>>,
 }
@@ -57,6 +60,7 @@ impl<'a> Context<'a> {
             points: OnceLock::new(),
             affected: OnceLock::new(),
             launches: OnceLock::new(),
+            changed_scripts: OnceLock::new(),
             scripts: OnceLock::new(),
             sweep: OnceLock::new(),
         }
@@ -216,17 +220,38 @@ impl<'a> Context<'a> {
                 let policy = self.policy();
                 let rules = self.section("scripts", &policy.scripts)?;
                 let launches = self.launches().map_err(Cause::clone)?;
-                scripts::collect(self.evidence, policy, rules, launches, self.memo.patterns(rules))
+                self.looking(rules, |looking| {
+                    let changed = self.changed_scripts(rules, looking)?;
+                    scripts::collect(looking, policy, rules, launches, changed)
+                })
             })
             .as_ref()
     }
 
-    /// Begins with [`Context::scripts`], as far as it needs nothing else.
+    /// Begins with [`Context::scripts`], as far as it needs nothing else. What cannot be read is told there.
     pub(crate) fn read_scripts_ahead(&self) {
         if let Some(rules) = &self.policy().scripts {
-            let patterns = self.memo.patterns(rules);
-            scripts::read_ahead(self.evidence, rules, patterns, &self.memo.scripts());
+            self.looking(rules, |looking| {
+                if let Ok(changed) = self.changed_scripts(rules, looking) {
+                    changed.look(looking, &self.memo.scripts());
+                }
+            });
         }
+    }
+
+    fn changed_scripts(&self, rules: &ScriptRules, looking: Looking<'_>) -> Result<&Changed, Cause> {
+        let files = self.evidence.changed_files.known().map_err(Cause::clone)?;
+        let files = files.map_or(&[][..], Vec::as_slice);
+        Ok(self.changed_scripts.get_or_init(|| Changed::of(files, rules, looking)))
+    }
+
+    fn looking<T>(&self, rules: &ScriptRules, then: impl FnOnce(Looking<'_>) -> T) -> T {
+        let reader = Reader::new(rules, self.memo.patterns(rules));
+        then(Looking {
+            evidence: self.evidence,
+            derive: &self.policy().derive,
+            reader: &reader,
+        })
     }
 
     /// A section that only some checks need.

@@ -89,6 +89,18 @@ fn keep<K, V>(kept: &Mutex<Vec<(K, V)>>, key: K, value: V) {
     kept.insert(0, (key, value));
 }
 
+/// Forgets the one that was asked for longest ago, of those that a newer one resembles; of all if there is none.
+fn forget<T>(kept: &mut Vec<T>, alike: impl Fn(&T, &T) -> bool) {
+    let resembled = |at: &usize| {
+        let (newer, older) = kept.split_at(*at);
+        older.first().is_some_and(|older| newer.iter().any(|newer| alike(older, newer)))
+    };
+    let at = (0..kept.len()).rev().find(resembled).unwrap_or(kept.len().saturating_sub(1));
+    if at < kept.len() {
+        kept.remove(at);
+    }
+}
+
 impl fmt::Debug for Memo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Memo")
@@ -144,7 +156,11 @@ impl Memo {
         // Which files exist beside these is asked of the tree when entries are resolved, not here.
         if covered {
             let texts = layout.masters.iter().map(|path| files.read(path)).collect();
-            keep(&self.kept.configs, key, (configs.clone(), texts));
+            let mut kept = locked(&self.kept.configs);
+            if kept.len() >= KEPT {
+                forget(&mut kept, |(older, _), (newer, _)| older.rules == newer.rules);
+            }
+            kept.insert(0, (key, (configs.clone(), texts)));
         }
         Ok(configs)
     }
@@ -178,5 +194,24 @@ impl Memo {
             keep(&self.kept.histories, id.clone(), history.clone());
             history
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_of_its_kind_is_forgotten_last() {
+        let mut kept = vec!["a1", "b1", "a2", "c1"];
+        let kind = |one: &&str| one.chars().next();
+        let alike = |one: &&str, other: &&str| kind(one) == kind(other);
+        forget(&mut kept, alike);
+        assert_eq!(kept, ["a1", "b1", "c1"]);
+        forget(&mut kept, alike);
+        assert_eq!(kept, ["a1", "b1"]);
+        kept.clear();
+        forget(&mut kept, alike);
+        assert!(kept.is_empty());
     }
 }

@@ -1,17 +1,18 @@
 //! Reads a revision beside another one that has been read: two revisions of a config of thousands of lines most often differ
 //! in one entry, and the others need not be read again.
 //!
-//! The answer is that of [`Configs::read`], but for byte offsets inside of entries. Whatever is unusual (a problem, anchors,
-//! several documents, keys that are not at the start of their line) is read as a whole.
+//! The answer is that of [`Configs::read`], but for byte offsets inside of entries. Whatever is unusual (keys twice, anchors,
+//! several documents, keys that are not at the start of their line) is read as a whole. An entry that has a problem is read
+//! anew each time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use countersign_yaml::{Entry as Pair, Limits, Piece, Root, Strict, Value, pieces};
 
-use crate::entry::Entry;
+use crate::entry::{Entry, Problem};
 use crate::files::Files;
-use crate::read::{Configs, Masters, read_masters, read_runners};
+use crate::read::{Configs, Masters, of_entry, read_masters, read_runners};
 use crate::read_entry::{Reader, Words};
 use crate::rules::{Layout, MatrixRules};
 
@@ -48,8 +49,22 @@ fn masters(files: &dyn Files, layout: &Layout, rules: &MatrixRules, near: Near<'
             .iter()
             .filter(|entry| *entry.head.file == **path)
             .collect();
-        for entry in file(&Arc::from(path.as_str()), old, &new, &own, rules)? {
-            if !masters.take(entry) {
+        let file = Arc::from(path.as_str());
+        let sound = known.problems.iter().all(|problem| problem.file != file);
+        if **old == *new && sound {
+            for entry in own {
+                if !masters.take(Arc::clone(entry)) {
+                    return None;
+                }
+            }
+            continue;
+        }
+        for found in of_file(&file, old, &new, &own, rules)? {
+            let new = match found {
+                Found::Entry(entry) => masters.take(entry),
+                Found::Broken(name, problems) => masters.refuse(name, problems),
+            };
+            if !new {
                 return None;
             }
         }
@@ -57,11 +72,14 @@ fn masters(files: &dyn Files, layout: &Layout, rules: &MatrixRules, near: Near<'
     Some(masters)
 }
 
-/// The entries of one file.
-fn file(path: &Arc<str>, old: &str, new: &str, own: &[&Arc<Entry>], rules: &MatrixRules) -> Option<Vec<Arc<Entry>>> {
-    if old == new {
-        return Some(own.iter().map(|entry| Arc::clone(entry)).collect());
-    }
+/// What is written under one key.
+enum Found {
+    Entry(Arc<Entry>),
+    Broken(Arc<str>, Vec<Problem>),
+}
+
+/// What is written in one file.
+fn of_file(path: &Arc<str>, old: &str, new: &str, own: &[&Arc<Entry>], rules: &MatrixRules) -> Option<Vec<Found>> {
     let limits = Limits::default();
     let known = pieces(old, Root::Map, &limits)?;
     let new = pieces(new, Root::Map, &limits).filter(|new| !new.is_empty())?;
@@ -86,15 +104,15 @@ fn file(path: &Arc<str>, old: &str, new: &str, own: &[&Arc<Entry>], rules: &Matr
             elsewhere.get(piece.text).copied()
         };
         match found {
-            Some(entry) => Some(entry.at(piece.line)),
+            Some(entry) => Some(Found::Entry(entry.at(piece.line))),
             None => alone(path, piece, rules, &mut words),
         }
     };
     new.iter().enumerate().map(take).collect()
 }
 
-/// The entry of a piece; nothing where there is anything to say about it.
-fn alone(path: &Arc<str>, piece: &Piece<'_>, rules: &MatrixRules, words: &mut Words) -> Option<Arc<Entry>> {
+/// The entry of a piece, or what is wrong with it; nothing where that may depend on the rest of the file.
+fn alone(path: &Arc<str>, piece: &Piece<'_>, rules: &MatrixRules, words: &mut Words) -> Option<Found> {
     let document = piece.read(&Limits::default())?;
     let Value::Map(map) = document.root.value else {
         return None;
@@ -109,7 +127,13 @@ fn alone(path: &Arc<str>, piece: &Piece<'_>, rules: &MatrixRules, words: &mut Wo
         rules,
         words,
     };
-    let entry = reader.entry(&name, path, key.span, value)?;
-    let entry = reader.strict.problems.is_empty().then(|| Arc::new(entry))?;
-    Some(entry.at(piece.line))
+    let entry = reader.entry(&name, path, key.span, value);
+    if reader.strict.problems.is_empty() {
+        return entry.map(|entry| Found::Entry(Arc::new(entry).at(piece.line)));
+    }
+    let mut problems = of_entry(path, &name, reader.strict.problems);
+    for problem in problems.iter_mut().filter(|problem| problem.line > 0) {
+        problem.line += piece.line - 1;
+    }
+    Some(Found::Broken(name, problems))
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as MapEntry;
 use std::sync::Arc;
 
-use countersign_yaml::{Document, Limits, Node, Strict, parse};
+use countersign_yaml::{Document, Limits, Node, Problem as StrictProblem, Strict, parse};
 
 use crate::entry::{Entry, Problem};
 use crate::files::Files;
@@ -46,6 +46,12 @@ impl Masters {
             .is_none();
         self.entries.push(entry);
         new
+    }
+
+    /// Takes over what is wrong with an entry of another reading; not if its key is here already.
+    pub(crate) fn refuse(&mut self, name: Arc<str>, problems: Vec<Problem>) -> bool {
+        self.problems.extend(problems);
+        self.keys.insert(name, None).is_none()
     }
 
     /// Whether the key is written, even if its entry cannot be read.
@@ -222,16 +228,22 @@ pub fn read_masters(files: &dyn Files, layout: &Layout, rules: &MatrixRules) -> 
                 masters.keys.insert(name.clone(), Some(masters.entries.len()));
                 masters.entries.push(Arc::new(entry));
             }
-            masters.problems.extend(problems.into_iter().map(|problem| Problem {
-                line: problem.line,
-                column: problem.column,
-                entry: Some(name.clone()),
-                path: problem.path,
-                ..file_problem(&file, problem.message, problem.remedy)
-            }));
+            masters.problems.extend(of_entry(&file, &name, problems));
         }
     }
     masters
+}
+
+/// What is wrong with an entry.
+pub(crate) fn of_entry(file: &Arc<str>, name: &Arc<str>, problems: Vec<StrictProblem>) -> Vec<Problem> {
+    let of = |problem: StrictProblem| Problem {
+        line: problem.line,
+        column: problem.column,
+        entry: Some(name.clone()),
+        path: problem.path,
+        ..file_problem(file, problem.message, problem.remedy)
+    };
+    problems.into_iter().map(of).collect()
 }
 
 /// Reads the runners file.

@@ -165,6 +165,28 @@ fn what_is_wrong_with_one_entry_keeps_no_other_from_being_taken_over() {
 }
 
 #[test]
+fn an_entry_that_stays_wrong_is_told_and_keeps_no_other_from_being_taken_over() {
+    let policy = policy();
+    let broken = long().replacen("  multinode: false\n", "  multinode: maybe\n", 1);
+    let changed = format!("# a note\n{broken}").replacen("gamma-fp8-b200-vllm:", "epsilon-fp8-b200-vllm:", 1);
+    assert!(same(&broken, &broken) && same(&broken, &changed) && same(&changed, &broken));
+    let twice = changed.replacen("epsilon-fp8-b200-vllm:", "alpha-fp8-b200-vllm:", 1);
+    assert!(same(&broken, &twice) && same(&twice, &broken));
+    let (before, after) = (files(&broken, SECOND), files(&changed, SECOND));
+    let near = Configs::read(&before, &policy.layout, &policy.matrix);
+    let texts: Vec<Option<Arc<str>>> = policy.layout.masters.iter().map(|path| before.read(path)).collect();
+    let beside = Near {
+        configs: &near,
+        texts: &texts,
+    };
+    let beside = Configs::read_beside(&after, &policy.layout, &policy.matrix, beside);
+    assert_eq!((near.masters.problems.len(), beside.masters.problems.len()), (1, 1));
+    assert_eq!(near.masters.problems[0].line + 1, beside.masters.problems[0].line);
+    let last = near.masters.entries.last().unwrap();
+    assert!(Arc::ptr_eq(&last.raw, &beside.masters.get(&last.head.key).unwrap().raw));
+}
+
+#[test]
 fn what_reaches_beyond_its_entry_is_read_with_all_the_rest() {
     let text = long();
     let image = "  image: acme/engine:v1\n";

@@ -4,10 +4,41 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-const CHUNK: usize = 24;
+/// Entries of a chunk at most: so many that with some hundred names a write copies about as many chunks as entries.
+const CHUNK: usize = 14;
 
-type Entry<V> = (Arc<str>, V);
 type Chunk<V> = Arc<Vec<Entry<V>>>;
+
+/// A name with the number of its beginning, which most comparisons end at, and a value.
+#[derive(Debug, Clone)]
+struct Entry<V> {
+    begins: u64,
+    key: Arc<str>,
+    value: V,
+}
+
+impl<V> Entry<V> {
+    fn new(key: Arc<str>, value: V) -> Self {
+        Entry {
+            begins: beginning(&key),
+            key,
+            value,
+        }
+    }
+
+    fn cmp(&self, begins: u64, key: &str) -> Ordering {
+        self.begins.cmp(&begins).then_with(|| (*self.key).cmp(key))
+    }
+}
+
+/// The first eight bytes as a number: its order is that of the names, as far as it tells them apart.
+fn beginning(key: &str) -> u64 {
+    let mut first = [0; 8];
+    for (to, byte) in first.iter_mut().zip(key.bytes()) {
+        *to = byte;
+    }
+    u64::from_be_bytes(first)
+}
 
 /// Maps that come from one another share their keys: most comparisons end at the pointer.
 fn same_key(a: &Arc<str>, b: &Arc<str>) -> bool {
@@ -31,32 +62,34 @@ impl<V> Default for PMap<V> {
 }
 
 impl<V: Clone> PMap<V> {
-    fn chunk_of(&self, key: &str) -> Option<usize> {
+    fn chunk_of(&self, begins: u64, key: &str) -> Option<usize> {
         let after = self
             .chunks
-            .partition_point(|c| c.first().is_some_and(|(k, _)| k.as_ref() <= key));
+            .partition_point(|c| c.first().is_some_and(|entry| entry.cmp(begins, key).is_le()));
         after.checked_sub(1)
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&V> {
-        let chunk = self.chunks.get(self.chunk_of(key)?)?;
-        let index = chunk.binary_search_by(|(k, _)| k.as_ref().cmp(key)).ok()?;
-        chunk.get(index).map(|(_, v)| v)
+        let begins = beginning(key);
+        let chunk = self.chunks.get(self.chunk_of(begins, key)?)?;
+        let index = chunk.binary_search_by(|entry| entry.cmp(begins, key)).ok()?;
+        chunk.get(index).map(|entry| &entry.value)
     }
 
     pub(crate) fn insert(&mut self, key: Arc<str>, value: V) {
-        let at = self.chunk_of(&key).unwrap_or(0);
+        let entry = Entry::new(key, value);
+        let at = self.chunk_of(entry.begins, &entry.key).unwrap_or(0);
         let chunks = Arc::make_mut(&mut self.chunks);
         let Some(chunk) = chunks.get_mut(at) else {
-            chunks.push(Arc::new(vec![(key, value)]));
+            chunks.push(Arc::new(vec![entry]));
             self.len += 1;
             return;
         };
         let entries = Arc::make_mut(chunk);
-        match entries.binary_search_by(|(k, _)| k.cmp(&key)) {
-            Ok(index) => entries[index].1 = value,
+        match entries.binary_search_by(|other| other.cmp(entry.begins, &entry.key)) {
+            Ok(index) => entries[index].value = entry.value,
             Err(index) => {
-                entries.insert(index, (key, value));
+                entries.insert(index, entry);
                 self.len += 1;
                 if entries.len() > CHUNK {
                     let upper = entries.split_off(CHUNK / 2);
@@ -67,15 +100,16 @@ impl<V: Clone> PMap<V> {
     }
 
     pub(crate) fn remove(&mut self, key: &str) -> Option<V> {
-        let at = self.chunk_of(key)?;
+        let begins = beginning(key);
+        let at = self.chunk_of(begins, key)?;
         let index = self
             .chunks
             .get(at)?
-            .binary_search_by(|(k, _)| k.as_ref().cmp(key))
+            .binary_search_by(|entry| entry.cmp(begins, key))
             .ok()?;
         let chunks = Arc::make_mut(&mut self.chunks);
         let entries = Arc::make_mut(&mut chunks[at]);
-        let (_, value) = entries.remove(index);
+        let Entry { value, .. } = entries.remove(index);
         if entries.is_empty() {
             chunks.remove(at);
         }
@@ -84,7 +118,7 @@ impl<V: Clone> PMap<V> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &V)> {
-        self.chunks.iter().flat_map(|c| c.iter()).map(|(k, v)| (k, v))
+        self.chunks.iter().flat_map(|c| c.iter()).map(|entry| (&entry.key, &entry.value))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -110,7 +144,7 @@ impl<V: Clone> PMap<V> {
                 Arc::ptr_eq(a, b)
                     || a.iter()
                         .zip(b.iter())
-                        .all(|((k, v), (l, w))| same_key(k, l) && eq(v, w))
+                        .all(|(a, b)| a.begins == b.begins && same_key(&a.key, &b.key) && eq(&a.value, &b.value))
             });
         }
         self.iter()
@@ -148,8 +182,8 @@ impl<V: Clone> PMap<V> {
             }
             let (a, b) = (ours.entry(&self.chunks), theirs.entry(&other.chunks));
             let order = match (a, b) {
-                (Some((k, _)), Some((l, _))) if Arc::ptr_eq(k, l) => Ordering::Equal,
-                (Some((k, _)), Some((l, _))) => k.cmp(l),
+                (Some(a), Some(b)) if Arc::ptr_eq(&a.key, &b.key) => Ordering::Equal,
+                (Some(a), Some(b)) => a.cmp(b.begins, &b.key),
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
                 (None, None) => return None,
@@ -157,12 +191,12 @@ impl<V: Clone> PMap<V> {
             // What is behind the other side's place, that side does not have.
             let a = a.filter(|_| order != Ordering::Greater);
             let b = b.filter(|_| order != Ordering::Less);
-            let same = matches!((a, b), (Some((_, v)), Some((_, w))) if eq(v, w));
+            let same = matches!((a, b), (Some(a), Some(b)) if eq(&a.value, &b.value));
             if !same
-                && let Some((name, _)) = a.or(b)
-                && found(name, a.map(|(_, v)| v), b.map(|(_, w)| w))
+                && let Some(Entry { key, .. }) = a.or(b)
+                && found(key, a.map(|entry| &entry.value), b.map(|entry| &entry.value))
             {
-                return Some(name.clone());
+                return Some(key.clone());
             }
             if a.is_some() {
                 ours.advance(&self.chunks);
@@ -211,7 +245,8 @@ mod tests {
             let mut ours: PMap<u32> = PMap::default();
             let mut model: BTreeMap<Arc<str>, u32> = BTreeMap::new();
             for (op, key, value) in ops {
-                let key: Arc<str> = format!("k{key}").into();
+                // Long enough for names of which the beginnings are the same.
+                let key: Arc<str> = if key % 2 == 0 { format!("k{key}") } else { format!("a_longer_name_{key}") }.into();
                 let before = ours.clone();
                 let before_model = model.clone();
                 match op {

@@ -84,13 +84,15 @@ impl RawCommand {
 
     /// The command line for people.
     pub fn display(&self) -> String {
-        let mut out: Vec<String> = self
-            .assignments
-            .iter()
-            .map(|(n, w)| format!("{n}={}", w.texts[0]))
-            .collect();
-        out.extend(self.argv.iter().map(|w| w.texts[0].clone()));
-        out.join(" ")
+        let mut out = String::new();
+        for (name, word) in &self.assignments {
+            out.extend([name, "=", word.texts[0].as_str(), " "]);
+        }
+        for word in &self.argv {
+            out.extend([word.texts[0].as_str(), " "]);
+        }
+        out.pop();
+        out
     }
 }
 

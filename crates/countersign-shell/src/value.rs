@@ -108,6 +108,15 @@ pub struct Piece {
     pub at: Span,
 }
 
+impl Piece {
+    /// Whether both are texts of one line.
+    fn goes_on_in(&self, next: &Piece) -> bool {
+        matches!((&self.kind, &next.kind), (PieceKind::Text(_), PieceKind::Text(_)))
+            && self.at.file == next.at.file
+            && self.at.line == next.at.line
+    }
+}
+
 /// A value: pieces in order. The empty value is the known empty text.
 #[derive(Debug, Clone, Default)]
 pub struct Value {
@@ -120,19 +129,26 @@ enum Pieces {
     #[default]
     None,
     One([Piece; 1]),
-    Many(Vec<Piece>),
+    /// Shared by all copies of the value until one of them changes.
+    Many(Arc<Vec<Piece>>),
 }
 
 impl Pieces {
     fn push(&mut self, piece: Piece) {
-        *self = match std::mem::take(self) {
-            Pieces::None => Pieces::One([piece]),
-            Pieces::One([first]) => Pieces::Many(vec![first, piece]),
-            Pieces::Many(mut list) => {
-                list.push(piece);
-                Pieces::Many(list)
-            }
-        };
+        match self {
+            Pieces::None => *self = Pieces::One([piece]),
+            Pieces::One([first]) => *self = Pieces::Many(Arc::new(vec![first.clone(), piece])),
+            Pieces::Many(list) => match Arc::get_mut(list) {
+                Some(list) => list.push(piece),
+                None => {
+                    // More is likely to follow.
+                    let mut own = Vec::with_capacity(list.len() + 4);
+                    own.extend(list.iter().cloned());
+                    own.push(piece);
+                    *list = Arc::new(own);
+                }
+            },
+        }
     }
 
     fn pop(&mut self) {
@@ -140,7 +156,7 @@ impl Pieces {
             Pieces::None => {}
             Pieces::One(_) => *self = Pieces::None,
             Pieces::Many(list) => {
-                list.pop();
+                Arc::make_mut(list).pop();
             }
         }
     }
@@ -163,7 +179,7 @@ impl std::ops::DerefMut for Pieces {
         match self {
             Pieces::None => &mut [],
             Pieces::One(piece) => piece,
-            Pieces::Many(list) => list,
+            Pieces::Many(list) => Arc::make_mut(list).as_mut_slice(),
         }
     }
 }
@@ -328,19 +344,23 @@ impl Value {
             return;
         }
         let many = self.pieces.len() >= MAX_PIECES;
-        if let Some(Piece {
-            kind: PieceKind::Text(last),
-            at: last_at,
-        }) = self.pieces.last_mut()
-            && (many || (last_at.file == at.file && last_at.line == at.line))
-        {
-            *last = [&**last, &*text].concat().into();
-            return;
-        }
-        self.pieces.push(Piece {
+        let piece = Piece {
             kind: PieceKind::Text(text),
             at,
-        });
+        };
+        // Asked first: who may change a shared list has to copy it.
+        let joins = |last: &Piece| many && matches!(last.kind, PieceKind::Text(_)) || last.goes_on_in(&piece);
+        if self.pieces.last().is_some_and(joins)
+            && let Some(Piece {
+                kind: PieceKind::Text(last),
+                ..
+            }) = self.pieces.last_mut()
+            && let PieceKind::Text(text) = &piece.kind
+        {
+            *last = [&**last, &**text].concat().into();
+            return;
+        }
+        self.pieces.push(piece);
     }
 
     /// Append an unknown.
@@ -366,9 +386,21 @@ impl Value {
 
     /// Append a value.
     pub fn append(&mut self, other: &Value) {
+        if self.is_empty() && other.is_put_together() {
+            self.pieces = other.pieces.clone();
+            return;
+        }
         for piece in other.pieces.iter() {
             self.push_piece(piece);
         }
+    }
+
+    /// Whether appending it piece by piece to nothing would give the same pieces.
+    fn is_put_together(&self) -> bool {
+        let empty = |piece: &Piece| matches!(&piece.kind, PieceKind::Text(text) if text.is_empty());
+        self.pieces.len() <= MAX_PIECES
+            && !self.pieces.iter().any(empty)
+            && self.pieces.windows(2).all(|pair| !pair[0].goes_on_in(&pair[1]))
     }
 
     /// Whether both are the same text and the same unknowns, wherever they were written and however it is cut into pieces.
@@ -424,15 +456,14 @@ impl Value {
 
     /// The value without trailing newlines, as command substitution gives it.
     pub(crate) fn trim_newlines(mut self) -> Value {
-        while let Some(Piece {
-            kind: PieceKind::Text(text),
-            ..
-        }) = self.pieces.last_mut()
+        let ends = |piece: &Piece| matches!(&piece.kind, PieceKind::Text(text) if text.ends_with('\n'));
+        while self.pieces.last().is_some_and(ends)
+            && let Some(Piece {
+                kind: PieceKind::Text(text),
+                ..
+            }) = self.pieces.last_mut()
         {
             let trimmed = text.trim_end_matches('\n');
-            if trimmed.len() == text.len() {
-                break;
-            }
             if trimmed.is_empty() {
                 self.pieces.pop();
             } else {

@@ -339,21 +339,25 @@ impl World {
         };
         let parts =
             |name: &Arc<str>, a: Option<&Arc<Var>>, b: Option<&Arc<Var>>| telling.tells(name) || !plain(a) || !plain(b);
-        if let Some(name) = last.as_ref() {
-            let (a, b) = (self.vars.get(name), other.vars.get(name));
-            let same = match (a, b) {
-                (Some(a), Some(b)) => same_var(a, b),
-                (None, None) => true,
-                _ => false,
-            };
-            if !same && parts(name, a, b) {
-                return false;
-            }
+        if let Some(name) = last.as_ref()
+            && self.differs_in(other, name)
+            && parts(name, self.vars.get(name), other.vars.get(name))
+        {
+            return false;
         }
         let first = self.vars.find_differing(&other.vars, same_var, parts);
         let same = first.is_none();
         **last = first.or(last.take());
         same
+    }
+
+    /// Whether a variable is not the same in both.
+    pub(crate) fn differs_in(&self, other: &World, name: &str) -> bool {
+        match (self.vars.get(name), other.vars.get(name)) {
+            (Some(a), Some(b)) => !same_var(a, b),
+            (None, None) => false,
+            _ => true,
+        }
     }
 
     /// Whether the files with any known text are the same. Logs and other outputs, of which nothing is known, do not

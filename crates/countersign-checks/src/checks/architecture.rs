@@ -272,11 +272,22 @@ fn recipes(cx: &Context<'_>, key: &str, group: &Group, params: &Params, sorted: 
             Observed::Absent => continue,
             Observed::Unavailable(cause) => return Err(cause),
         };
+        if !may_name(&text, params) {
+            continue;
+        }
         if let Ok(document) = countersign_yaml::parse(&text, &countersign_yaml::Limits::default()) {
             walk(key, path, &document.root, params, sorted, 0);
         }
     }
     Ok(())
+}
+
+/// Whether a key of a YAML text can be the name of a forbidden setting. Reading all recipes anew for it takes long, and
+/// hardly any has one. A key is one line of its text, but for escapes, which can spell anything.
+fn may_name(text: &str, params: &Params) -> bool {
+    let escapes = ["\\x", "\\u", "\\U", "\\\n", "\\\r"].iter().any(|escape| text.contains(escape));
+    let spelled = text.replace('_', "-");
+    (escapes && text.contains('"')) || params.forbidden.keys().any(|name| spelled.contains(name.as_str()))
 }
 
 fn walk(entry: &str, path: &str, node: &Node, params: &Params, sorted: &mut Sorted, depth: usize) {
@@ -335,9 +346,13 @@ fn forbidden(key: &str, launch: &Launch, params: &Params, sorted: &mut Sorted) {
 /// Overrides and edits in the text of a script.
 fn texts(script: &Script, params: &Params, known: &mut Known, sorted: &mut Sorted) {
     let path = script.path.as_str();
-    for (line, last, text) in script.texts() {
-        for setting in &params.overrides {
-            let spellings = [format!("--{setting}"), setting.replace('-', "_")];
+    let spellings: Vec<String> = params
+        .overrides
+        .iter()
+        .flat_map(|setting| [format!("--{setting}"), setting.replace('-', "_")])
+        .collect();
+    for (line, last, text) in script.texts_with(&spellings) {
+        for (setting, spellings) in params.overrides.iter().zip(spellings.chunks(2)) {
             let Some(after) = spellings.iter().find_map(|spelling| text.split_once(spelling.as_str())).map(|(_, after)| after) else {
                 continue;
             };

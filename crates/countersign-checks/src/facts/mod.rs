@@ -7,6 +7,7 @@ pub mod gaps;
 mod gathered;
 pub mod isolation;
 pub mod launches;
+pub mod looked;
 pub mod patterns;
 pub mod points;
 pub mod reuse;

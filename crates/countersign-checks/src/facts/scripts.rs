@@ -4,22 +4,21 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use countersign_core::evidence::{ChangeStatus, ChangedFile};
-use countersign_core::{Cause, Evidence, Observed};
-use countersign_matrix::line_diff;
-use countersign_policy::{Policy, ScriptRules};
-use countersign_shell::{RawCommand, RawRedirect, RawWord, ScriptCache};
-
-use super::acts::{self, Act, Patterns, Reader};
-use super::launches::{Group, Launches};
-use super::seen::Said;
+use countersign_core::Cause;
 use countersign_launch::Source;
+use countersign_policy::{Policy, ScriptRules};
+use countersign_shell::RawCommand;
+
+use super::acts::{self, Act};
+use super::launches::{Group, Launches};
+use super::looked::{Changed, Looked, Looking, Wanted, look};
+use super::seen::Said;
 
 /// Scripts that are looked at in one pull request.
-const MOST_SCRIPTS: usize = 400;
+pub(super) const MOST_SCRIPTS: usize = 400;
 
 /// A script.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Script {
     /// Its path at head.
     pub path: String,
@@ -32,8 +31,8 @@ pub struct Script {
     /// False where reading it ended at a bound: it may do more than is known.
     pub whole: bool,
     /// Lines that the pull request adds; `None` = all.
-    added: Option<BTreeSet<u32>>,
-    said: Arc<Said>,
+    pub(super) added: Option<Arc<BTreeSet<u32>>>,
+    pub(super) said: Arc<Said>,
 }
 
 impl Script {
@@ -53,19 +52,36 @@ impl Script {
 
     /// Every text of its commands with its first and last line: words, assignments, here-documents.
     pub fn texts(&self) -> impl Iterator<Item = (u32, u32, String)> {
-        self.said.commands.iter().flat_map(|command| {
-            let words = command
-                .assignments
-                .iter()
-                .map(|(_, word)| (word.at.line, command.end_line, word.texts.join("\n")));
-            let line = std::iter::once((command.at.line, command.end_line, acts::joined(command)));
-            let documents = command
-                .heredocs
-                .iter()
-                .map(|document| (document.first_line, document.last_line, document.resolved.clone()));
-            words.chain(line).chain(documents).collect::<Vec<_>>()
-        })
+        self.said.commands.iter().flat_map(texts_of)
     }
+
+    /// The texts of those commands in which one of these words stands: each stands in one word of the script, or in the name of a variable.
+    pub fn texts_with<'s>(&'s self, words: &'s [String]) -> impl Iterator<Item = (u32, u32, String)> + 's {
+        let has = |text: &str| words.iter().any(|word| text.contains(word.as_str()));
+        let named = move |command: &&RawCommand| {
+            let mut names = command.assignments.iter().map(|(name, _)| &**name);
+            let assigned = command.assignments.iter().flat_map(|(_, word)| &word.texts);
+            let given = command.argv.iter().filter_map(|word| word.texts.first());
+            let targets = command.redirects.iter().filter_map(|redirect| redirect.target.texts.first());
+            let documents = command.heredocs.iter().map(|document| &document.resolved);
+            let mut texts = assigned.chain(given).chain(targets).chain(documents);
+            names.any(has) || texts.any(|text| has(text))
+        };
+        self.said.commands.iter().filter(named).flat_map(texts_of)
+    }
+}
+
+fn texts_of(command: &RawCommand) -> Vec<(u32, u32, String)> {
+    let words = command
+        .assignments
+        .iter()
+        .map(|(_, word)| (word.at.line, command.end_line, word.texts.join("\n")));
+    let line = std::iter::once((command.at.line, command.end_line, acts::joined(command)));
+    let documents = command
+        .heredocs
+        .iter()
+        .map(|document| (document.first_line, document.last_line, document.resolved.clone()));
+    words.chain(line).chain(documents).collect()
 }
 
 /// The scripts, by path.
@@ -83,74 +99,23 @@ impl Scripts {
     }
 }
 
-/// A script to be looked at, and its path at the merge base.
-struct Wanted {
-    path: String,
-    before: String,
-    changed: bool,
-    anew: bool,
-}
-
-impl Wanted {
-    fn as_it_is(path: String, anew: bool) -> Self {
-        Self {
-            before: path.clone(),
-            path,
-            changed: false,
-            anew,
-        }
-    }
-}
-
-/// Reads the scripts that the pull request changes, at merge base and head: what they say is kept, so that collecting them
-/// finds it. That they cannot be read is told there.
-pub fn read_ahead(evidence: &Evidence, rules: &ScriptRules, patterns: Arc<Patterns>, scripts: &ScriptCache) {
-    let reader = Reader::new(rules, patterns);
-    let files = evidence
-        .changed_files
-        .known()
-        .ok()
-        .flatten()
-        .map_or(&[][..], Vec::as_slice);
-    let changed = changed(files, rules, &reader).filter(|wanted| !reader.is_python(&wanted.path));
-    for wanted in changed.take(MOST_SCRIPTS) {
-        if !listed(evidence, &wanted.path) {
-            continue;
-        }
-        let sides = [
-            (&wanted.path, evidence.head_file(&wanted.path)),
-            (&wanted.before, evidence.base_file(&wanted.before)),
-        ];
-        for (path, text) in sides {
-            if let Observed::Present(text) = text {
-                reader.script(path, &text, scripts);
-            }
-        }
-    }
-}
-
 /// Collects the scripts.
 ///
 /// # Errors
 /// A file could not be read.
-pub fn collect(
-    evidence: &Evidence,
+pub(crate) fn collect(
+    looking: Looking<'_>,
     policy: &Policy,
     rules: &ScriptRules,
     launches: &Launches<'_>,
-    patterns: Arc<Patterns>,
+    changed: &Changed,
 ) -> Result<Scripts, Cause> {
-    let reader = Reader::new(rules, patterns);
-    let files = evidence
-        .changed_files
-        .known()
-        .map_err(Cause::clone)?
-        .map_or(&[][..], Vec::as_slice);
-    let mut queue: VecDeque<Wanted> = changed(files, rules, &reader).collect();
+    let reader = looking.reader;
     let shared = |path: &str| {
         let named = |folder: &String| path == folder || (folder.ends_with('/') && path.starts_with(folder.as_str()));
         policy.layout.shared.iter().any(|shared| shared.paths.iter().any(named))
     };
+    let mut queue: VecDeque<Wanted> = VecDeque::new();
     for (entry, scenarios) in launches.touched() {
         let head = launches.head(&entry.head.key);
         head.read()?;
@@ -172,147 +137,34 @@ pub fn collect(
     }
     let mut out = Scripts::default();
     let cache = launches.scripts();
-    while let Some(wanted) = queue.pop_front() {
+    let follows = |path: &str| !shared(path) && reader.is_script(path);
+    let mut add = |wanted: &Wanted, looked: &dyn Fn() -> Result<Option<Looked>, Cause>| {
         if let Some(seen) = out.scripts.get_mut(&wanted.path) {
             seen.called_anew |= wanted.anew;
-            continue;
+            return Ok(Vec::new());
         }
         if out.scripts.len() >= MOST_SCRIPTS {
             out.left += 1;
-            continue;
+            return Ok(Vec::new());
         }
-        if !listed(evidence, &wanted.path) {
-            continue;
+        if !looking.lists(&wanted.path) {
+            return Ok(Vec::new());
         }
-        let text = match evidence.head_file(&wanted.path) {
-            Observed::Present(text) => text,
-            Observed::Absent => continue,
-            Observed::Unavailable(cause) => return Err(cause),
+        let Some(Looked { script, calls }) = looked()? else {
+            return Ok(Vec::new());
         };
-        let (script, before) = read(evidence, &reader, &cache, &wanted, &text)?;
-        let called_before = match (script.changed, script.called_anew) {
-            (_, true) => BTreeSet::new(),
-            (true, _) => reader.calls(
-                &wanted.before,
-                before.as_ref().map_or(&[], |before| &before.commands),
-                &policy.derive,
-            ),
-            (false, _) => reader.calls(&script.path, &script.said.commands, &policy.derive),
-        };
-        for called in reader.calls(&script.path, &script.said.commands, &policy.derive) {
-            if !shared(&called) && reader.is_script(&called) {
-                let anew = !called_before.contains(&called);
-                queue.push_back(Wanted::as_it_is(called, anew));
-            }
-        }
-        out.scripts.insert(wanted.path, script);
+        out.scripts.insert(wanted.path.clone(), script);
+        let followed = calls.into_iter().filter(|(called, _)| follows(called));
+        Ok(followed.map(|(called, anew)| Wanted::as_it_is(called, anew)).collect())
+    };
+    changed.look(looking, &cache);
+    for (wanted, looked) in changed.all(looking, &cache) {
+        queue.extend(add(wanted, &looked)?);
+    }
+    while let Some(wanted) = queue.pop_front() {
+        queue.extend(add(&wanted, &|| look(looking, &wanted, &cache))?);
     }
     Ok(out)
-}
-
-/// Whether the tree at head lists a path. What is called may lie anywhere; only files of the repository are read.
-fn listed(evidence: &Evidence, path: &str) -> bool {
-    match evidence.trees.get(&evidence.pull_request.head_sha) {
-        Some(Observed::Present(tree)) => tree.covers(path) && tree.entries.contains_key(path),
-        // That the tree is not known is told when the file is read.
-        _ => true,
-    }
-}
-
-fn changed<'r>(
-    files: &'r [ChangedFile],
-    rules: &'r ScriptRules,
-    reader: &'r Reader<'r>,
-) -> impl Iterator<Item = Wanted> + 'r {
-    files
-        .iter()
-        .filter(|file| file.status != ChangeStatus::Removed)
-        .filter(move |file| {
-            reader.is_script(&file.path) && rules.roots.iter().any(|root| file.path.starts_with(root.as_str()))
-        })
-        .map(|file| Wanted {
-            path: file.path.clone(),
-            before: file.previous_path.clone().unwrap_or_else(|| file.path.clone()),
-            changed: true,
-            anew: false,
-        })
-}
-
-/// The script, and what it said at the merge base where it is changed.
-fn read(
-    evidence: &Evidence,
-    reader: &Reader<'_>,
-    scripts: &ScriptCache,
-    wanted: &Wanted,
-    text: &Arc<str>,
-) -> Result<(Script, Option<Arc<Said>>), Cause> {
-    let before = match evidence.base_file(&wanted.before) {
-        Observed::Present(text) => Some(text),
-        Observed::Absent => None,
-        Observed::Unavailable(cause) => return Err(cause),
-    };
-    let added = before.as_ref().and_then(|before| added_lines(before, text));
-    let mut changed = wanted.changed;
-    let mut old = None;
-    let said = if reader.is_python(&wanted.path) {
-        Arc::new(Said {
-            commands: Vec::new(),
-            acts: reader.python(text, 1, text.lines().count()),
-            whole: true,
-        })
-    } else {
-        let said = reader.script(&wanted.path, text, scripts);
-        if let Some(before) = before.filter(|_| changed) {
-            let before = reader.script(&wanted.before, &before, scripts);
-            // What was not read may differ.
-            changed = !(before.whole && said.whole && same_commands(&before.commands, &said.commands));
-            old = Some(before);
-        }
-        said
-    };
-    let script = Script {
-        path: wanted.path.clone(),
-        changed,
-        called_anew: wanted.anew,
-        aside: reader.is_aside(&wanted.path),
-        added,
-        whole: said.whole,
-        said,
-    };
-    Ok((script, old))
-}
-
-/// Whether two states of a script say the same, wherever in the file they say it.
-fn same_commands(old: &[RawCommand], new: &[RawCommand]) -> bool {
-    let same = |(a, b): (&RawCommand, &RawCommand)| {
-        let assigned = assigned(a).flat_map(|(_, word)| &word.texts);
-        let documents = a.heredocs.iter().map(|document| &document.resolved);
-        assigned.eq(self::assigned(b).flat_map(|(_, word)| &word.texts))
-            && (same_words(a, b) || acts::joined(a) == acts::joined(b))
-            && documents.eq(b.heredocs.iter().map(|document| &document.resolved))
-            && (&a.function, a.pipe_stage) == (&b.function, b.pipe_stage)
-    };
-    old.len() == new.len() && old.iter().zip(new).all(same)
-}
-
-fn assigned(command: &RawCommand) -> impl Iterator<Item = &(Arc<str>, RawWord)> {
-    command.assignments.iter()
-}
-
-/// Whether the lines of two commands are equal, as their words tell. Those of other words can be equal too.
-fn same_words(a: &RawCommand, b: &RawCommand) -> bool {
-    let first = |word: &RawWord, other: &RawWord| word.texts.first() == other.texts.first();
-    let targets = |a: &RawCommand, b: &RawCommand| {
-        let same = |(a, b): (&RawRedirect, &RawRedirect)| a.op == b.op && first(&a.target, &b.target);
-        a.redirects.len() == b.redirects.len() && a.redirects.iter().zip(&b.redirects).all(same)
-    };
-    a.argv.len() == b.argv.len()
-        && a.argv.iter().zip(&b.argv).all(|(a, b)| first(a, b))
-        && a.assignments.len() == b.assignments.len()
-        && assigned(a)
-            .zip(assigned(b))
-            .all(|((name, word), (other, same))| name == other && first(word, same))
-        && targets(a, b)
 }
 
 /// The scripts that the recipes of a group name for setting up, with their places.
@@ -321,27 +173,6 @@ pub fn setup_scripts<'g>(group: &'g Group, rules: &'g ScriptRules) -> impl Itera
         let value = launch.extra.get(rules.setup_setting.as_deref()?)?;
         Some((value.value.to_string(), &value.source))
     })
-}
-
-/// Lines that a text has and its earlier form does not; `None` where they differ too much to tell.
-fn added_lines(before: &str, after: &str) -> Option<BTreeSet<u32>> {
-    if before == after {
-        return Some(BTreeSet::new());
-    }
-    let old: Vec<&str> = before.split_inclusive('\n').collect();
-    let new: Vec<&str> = after.split_inclusive('\n').collect();
-    if let Some(diff) = line_diff(&old, &new) {
-        return Some(
-            diff.added
-                .iter()
-                .filter_map(|index| u32::try_from(index + 1).ok())
-                .collect(),
-        );
-    }
-    // Too different for the smallest difference: a line is new where the earlier text has it nowhere.
-    let known: BTreeSet<&str> = old.into_iter().collect();
-    let fresh = new.iter().enumerate().filter(|(_, line)| !known.contains(*line));
-    Some(fresh.filter_map(|(index, _)| u32::try_from(index + 1).ok()).collect())
 }
 
 /// Keys and values of an object in JSON that stands in a text, whatever quoting surrounds it: dotted keys, leaves only.
@@ -566,24 +397,5 @@ mod tests {
             let text = format!("c[\"model_type\"] = \"m\"\n{hidden}\n");
             assert_eq!(keys_written(&text), None, "{hidden}");
         }
-    }
-
-    #[test]
-    fn lines_that_a_change_adds() {
-        assert_eq!(added_lines("a\nb\nc\n", "a\nx\nb\nc\n"), Some(BTreeSet::from([2])));
-        assert_eq!(added_lines("a\n", "a\n"), Some(BTreeSet::new()));
-    }
-
-    #[test]
-    fn comments_are_no_change_of_what_a_script_does() {
-        let commands =
-            |text: &str| countersign_shell::scan_script(&ScriptCache::default().script("s.sh", &text.into())).commands;
-        let same = |a: &str, b: &str| same_commands(&commands(a), &commands(b));
-        assert!(same("# one\nrun --a 1\n", "# two\n\nrun \\\n  --a 1 # three\n"));
-        assert!(!same("run --a 1\n", "run --a 2\n"));
-        assert!(!same("A=1\nrun\n", "A=2\nrun\n"));
-        assert!(!same("cat <<E\nx\nE\n", "cat <<E\ny\nE\n"));
-        assert!(!same("run\n", "run\nrun\n"));
-        assert!(!same("run > a\n", "run > b\n"));
     }
 }

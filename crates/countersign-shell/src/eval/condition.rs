@@ -201,14 +201,15 @@ impl Evaluator<'_> {
     }
 
     pub(super) fn unary(&mut self, world: &mut World, op: &str, value: &Value) -> Answer {
-        let shown = short(&value.display());
+        // Put into words only where it is asked.
+        let shown = || short(&value.display());
         match op {
             "-n" | "-z" => {
                 let empty = self.emptiness(world, value);
                 let answer = match empty {
                     Some(empty) => Answer::Known(empty),
                     None => {
-                        let mut question = self.ask(format!("-z \"{shown}\""), &[value], true);
+                        let mut question = self.ask(format!("-z \"{}\"", shown()), &[value], true);
                         if let Some(unknown) = value.single_unknown().filter(|u| u.stable) {
                             question.when_true.push(Refine::Empty(unknown.clone()));
                             question.when_false.push(Refine::Filled(unknown.clone()));
@@ -243,14 +244,14 @@ impl Evaluator<'_> {
             "-e" | "-f" | "-r" | "-a" if self.file_exists(world, value) => Answer::Known(true),
             "-s" if self.file_exists(world, value) => match self.file_content(world, value).map(|c| c.emptiness()) {
                 Some(Some(empty)) => Answer::Known(!empty),
-                _ => Answer::Ask(self.ask(format!("-s \"{shown}\""), &[value], false)),
+                _ => Answer::Ask(self.ask(format!("-s \"{}\"", shown()), &[value], false)),
             },
             "-e" | "-f" | "-d" | "-s" | "-r" | "-w" | "-x" | "-L" | "-h" if value.is_empty() => Answer::Known(false),
             "-d" if value.known().as_deref() == Some("/") => Answer::Known(true),
             _ => {
-                let mut question = self.ask(format!("{op} \"{shown}\""), &[value], false);
+                let mut question = self.ask(format!("{op} \"{}\"", shown()), &[value], false);
                 if question.depends_on.is_empty() {
-                    question.depends_on.insert(format!("file {shown}").into());
+                    question.depends_on.insert(format!("file {}", shown()).into());
                 }
                 Answer::Ask(question)
             }

@@ -1,5 +1,6 @@
 //! Words to fields: expansions in order, splitting of unquoted text, arrays, command substitution.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -116,7 +117,7 @@ impl Evaluator<'_> {
     pub(super) fn all_fields(&mut self, world: &mut World, words: &[WordNode]) -> Vec<Word> {
         let mut out = Vec::new();
         for word in words {
-            out.extend(self.fields(world, word));
+            self.fields_to(world, word, &mut out);
             if !self.within_words(&mut out, self.span(word.at)) {
                 break;
             }
@@ -138,6 +139,13 @@ impl Evaluator<'_> {
 
     /// The fields of one word: none, one or several.
     pub(super) fn fields(&mut self, world: &mut World, word: &WordNode) -> Vec<Word> {
+        let mut out = Vec::new();
+        self.fields_to(world, word, &mut out);
+        out
+    }
+
+    /// The same, put to others.
+    pub(super) fn fields_to(&mut self, world: &mut World, word: &WordNode, out: &mut Vec<Word>) {
         let at = self.span(word.at);
         self.steps += 1;
         // The usual case: one literal.
@@ -150,18 +158,20 @@ impl Evaluator<'_> {
         ] = word.parts.as_slice()
         {
             let globs = !quoted && text.contains(['*', '?', '[']);
-            return vec![Word {
+            out.push(Word {
                 value: Value::text(text.clone(), self.span(*part_at)),
                 span: at,
                 splits: false,
                 globs,
-            }];
+            });
+            return;
         }
         let mut fields = Fields::new(at);
+        fields.done = std::mem::take(out);
         let alone = word.parts.len() == 1;
         self.parts(world, word, &mut fields, alone);
         fields.close();
-        fields.done
+        *out = fields.done;
     }
 
     fn parts(&mut self, world: &mut World, word: &WordNode, fields: &mut Fields, alone: bool) {
@@ -264,9 +274,9 @@ impl Evaluator<'_> {
         }
     }
 
-    pub(super) fn separators(&self, world: &World) -> String {
+    pub(super) fn separators(&self, world: &World) -> Cow<'static, str> {
         match world.vars.get("IFS").and_then(|v| v.as_scalar()).map(|v| v.known()) {
-            Some(Some(text)) => text.into_owned(),
+            Some(Some(text)) => text.into_owned().into(),
             Some(None) | None => " \t\n".into(),
         }
     }

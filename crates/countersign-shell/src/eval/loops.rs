@@ -232,7 +232,9 @@ impl Evaluator<'_> {
             open_rounds += usize::from(undecided);
             if kind == Kind::Condition {
                 // A round that changed nothing will change nothing again: its ways out are known already.
-                active.retain(|w| !start.iter().any(|s| w.same_state(s, false, None)));
+                let last = self.parted_by.clone();
+                let differs = |w: &World, s: &World| last.as_ref().is_some_and(|name| w.differs_in(s, name));
+                active.retain(|w| !start.iter().any(|s| !differs(w, s) && w.same_state(s, false, None)));
             }
             round += 1;
             let too_long = round >= self.limits.loop_iterations;

@@ -68,7 +68,7 @@ impl Evaluator<'_> {
         let mut argv: Vec<Word> = Vec::with_capacity(simple.words.len());
         for arg in &simple.words {
             match arg {
-                Arg::Word(word) => argv.extend(self.fields(&mut world, word)),
+                Arg::Word(word) => self.fields_to(&mut world, word, &mut argv),
                 // Kept as one word for the record; `declare` and kin take it from the tree.
                 Arg::Assign(assign) => argv.push(self.assign_word(&mut world, assign)),
             }
