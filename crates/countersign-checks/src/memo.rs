@@ -93,9 +93,14 @@ fn keep<K, V>(kept: &Mutex<Vec<(K, V)>>, key: K, value: V) {
 fn forget<T>(kept: &mut Vec<T>, alike: impl Fn(&T, &T) -> bool) {
     let resembled = |at: &usize| {
         let (newer, older) = kept.split_at(*at);
-        older.first().is_some_and(|older| newer.iter().any(|newer| alike(older, newer)))
+        older
+            .first()
+            .is_some_and(|older| newer.iter().any(|newer| alike(older, newer)))
     };
-    let at = (0..kept.len()).rev().find(resembled).unwrap_or(kept.len().saturating_sub(1));
+    let at = (0..kept.len())
+        .rev()
+        .find(resembled)
+        .unwrap_or(kept.len().saturating_sub(1));
     if at < kept.len() {
         kept.remove(at);
     }

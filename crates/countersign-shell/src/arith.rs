@@ -37,9 +37,9 @@ pub(crate) trait Vars {
 const MAX_DEPTH: usize = 24;
 
 #[derive(Debug, Clone, PartialEq)]
-enum Tok {
+enum Tok<'t> {
     Num(i64),
-    Name(String),
+    Name(&'t str),
     Each(Arc<[i64]>),
     Unknown(BTreeSet<Arc<str>>),
     Op(&'static str),
@@ -78,8 +78,8 @@ const OPS: [&str; 38] = [
     "^=", "|=", "+", "-", "*", "/", "%", "<", ">", "!", "~", "&", "^", "|", "?", ":", "=", "(", ")",
 ];
 
-fn tokens(value: &Value) -> Result<Vec<Tok>, String> {
-    let mut out: Vec<Tok> = Vec::new();
+fn tokens(value: &Value) -> Result<Vec<Tok<'_>>, String> {
+    let mut out: Vec<Tok<'_>> = Vec::new();
     // True when the last token may be continued by what follows without a blank.
     let mut open = false;
     for piece in value.pieces() {
@@ -130,7 +130,7 @@ fn tokens(value: &Value) -> Result<Vec<Tok>, String> {
                         out.push(if c.is_ascii_digit() {
                             Tok::Num(number(word)?)
                         } else {
-                            Tok::Name(word.into())
+                            Tok::Name(word)
                         });
                         open = true;
                         continue;
@@ -182,7 +182,7 @@ fn numbers(unknown: &Unknown) -> Option<Arc<[i64]>> {
 }
 
 struct Parser<'a, 'v> {
-    toks: &'a [Tok],
+    toks: &'a [Tok<'a>],
     at: usize,
     vars: &'v mut dyn Vars,
     depth: usize,
@@ -230,15 +230,13 @@ impl Parser<'_, '_> {
 
     fn assign(&mut self) -> Result<Num, String> {
         let start = self.at;
-        if let Some(Tok::Name(name)) = self.toks.get(self.at).cloned() {
+        let sets = |tok: &Tok<'_>| matches!(tok, Tok::Op(op) if *op == "[" || assigns(op));
+        if let Some(Tok::Name(name)) = self.toks.get(self.at)
+            && self.toks.get(self.at + 1).is_some_and(sets)
+        {
             self.at += 1;
             let index = self.index()?;
-            if let Some(op) = self.peek()
-                && matches!(
-                    op,
-                    "=" | "+=" | "-=" | "*=" | "/=" | "%=" | "&=" | "^=" | "|=" | "<<=" | ">>="
-                )
-            {
+            if let Some(op) = self.peek().filter(|op| assigns(op)) {
                 self.at += 1;
                 self.deeper()?;
                 let right = self.assign()?;
@@ -246,10 +244,10 @@ impl Parser<'_, '_> {
                 let value = if op == "=" {
                     right
                 } else {
-                    let left = self.load(&name, index.as_ref())?;
+                    let left = self.load(name, index.as_ref())?;
                     self.apply(&op[..op.len() - 1], &left, &right)?
                 };
-                self.store(&name, index.as_ref(), &value);
+                self.store(name, index.as_ref(), &value);
                 return Ok(value);
             }
             self.at = start;
@@ -369,24 +367,12 @@ impl Parser<'_, '_> {
         value
     }
 
-    fn binary(&mut self, level: usize) -> Result<Num, String> {
-        const LEVELS: [&[&str]; 10] = [
-            &["||"],
-            &["&&"],
-            &["|"],
-            &["^"],
-            &["&"],
-            &["==", "!="],
-            &["<", ">", "<=", ">="],
-            &["<<", ">>"],
-            &["+", "-"],
-            &["*", "/", "%"],
-        ];
-        let Some(ops) = LEVELS.get(level) else {
-            return self.power();
-        };
-        let mut left = self.binary(level + 1)?;
-        while let Some(op) = self.peek().filter(|op| ops.contains(op)) {
+    /// Operators that bind at least as tightly as `level`, from the left.
+    fn binary(&mut self, level: u8) -> Result<Num, String> {
+        let mut left = self.power()?;
+        while let Some((op, own)) = self.peek().and_then(|op| Some((op, binds(op)?)))
+            && own >= level
+        {
             self.at += 1;
             if matches!(op, "&&" | "||") {
                 left = self.truth(left);
@@ -397,7 +383,7 @@ impl Parser<'_, '_> {
                 _ => None,
             };
             self.quiet += usize::from(decided.is_some());
-            let right = self.binary(level + 1);
+            let right = self.binary(own + 1);
             self.quiet -= usize::from(decided.is_some());
             let right = right?;
             left = match decided {
@@ -429,13 +415,13 @@ impl Parser<'_, '_> {
         self.at += 1;
         self.deeper()?;
         let value = if matches!(op, "++" | "--")
-            && let Some(Tok::Name(name)) = self.toks.get(self.at).cloned()
+            && let Some(Tok::Name(name)) = self.toks.get(self.at)
         {
             self.at += 1;
             let index = self.index()?;
-            let old = self.load(&name, index.as_ref())?;
+            let old = self.load(name, index.as_ref())?;
             let new = self.apply(&op[..1], &old, &Num::Known(1))?;
-            self.store(&name, index.as_ref(), &new);
+            self.store(name, index.as_ref(), &new);
             new
         } else {
             match (op, self.unary()?) {
@@ -472,27 +458,27 @@ impl Parser<'_, '_> {
     }
 
     fn postfix(&mut self) -> Result<Num, String> {
-        match self.toks.get(self.at).cloned() {
+        match self.toks.get(self.at) {
             Some(Tok::Num(n)) => {
                 self.at += 1;
-                Ok(Num::Known(n))
+                Ok(Num::Known(*n))
             }
             Some(Tok::Unknown(names)) => {
                 self.at += 1;
-                Ok(Num::Unknown(names))
+                Ok(Num::Unknown(names.clone()))
             }
             Some(Tok::Each(numbers)) => {
                 self.at += 1;
-                Ok(Num::Each(numbers))
+                Ok(Num::Each(numbers.clone()))
             }
             Some(Tok::Name(name)) => {
                 self.at += 1;
                 let index = self.index()?;
-                let old = self.load(&name, index.as_ref())?;
+                let old = self.load(name, index.as_ref())?;
                 if let Some(op @ ("++" | "--")) = self.peek() {
                     self.at += 1;
                     let new = self.apply(&op[..1], &old, &Num::Known(1))?;
-                    self.store(&name, index.as_ref(), &new);
+                    self.store(name, index.as_ref(), &new);
                 }
                 Ok(old)
             }
@@ -530,6 +516,30 @@ impl Parser<'_, '_> {
         }
         eval_at(&value, self.vars, self.depth + 4)
     }
+}
+
+/// How tightly an operator between two operands binds; nothing for any other.
+fn binds(op: &str) -> Option<u8> {
+    Some(match op {
+        "||" => 0,
+        "&&" => 1,
+        "|" => 2,
+        "^" => 3,
+        "&" => 4,
+        "==" | "!=" => 5,
+        "<" | ">" | "<=" | ">=" => 6,
+        "<<" | ">>" => 7,
+        "+" | "-" => 8,
+        "*" | "/" | "%" => 9,
+        _ => return None,
+    })
+}
+
+fn assigns(op: &str) -> bool {
+    matches!(
+        op,
+        "=" | "+=" | "-=" | "*=" | "/=" | "%=" | "&=" | "^=" | "|=" | "<<=" | ">>="
+    )
 }
 
 fn apply(op: &str, a: i64, b: i64) -> Result<i64, String> {

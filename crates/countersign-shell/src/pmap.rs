@@ -76,6 +76,15 @@ impl<V: Clone> PMap<V> {
         chunk.get(index).map(|entry| &entry.value)
     }
 
+    /// The value in its place, where no copy of the map has it too.
+    pub(crate) fn own(&mut self, key: &str) -> Option<&mut V> {
+        let begins = beginning(key);
+        let at = self.chunk_of(begins, key)?;
+        let entries = Arc::get_mut(Arc::get_mut(&mut self.chunks)?.get_mut(at)?)?;
+        let index = entries.binary_search_by(|entry| entry.cmp(begins, key)).ok()?;
+        entries.get_mut(index).map(|entry| &mut entry.value)
+    }
+
     pub(crate) fn insert(&mut self, key: Arc<str>, value: V) {
         let entry = Entry::new(key, value);
         let at = self.chunk_of(entry.begins, &entry.key).unwrap_or(0);
@@ -118,7 +127,10 @@ impl<V: Clone> PMap<V> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &V)> {
-        self.chunks.iter().flat_map(|c| c.iter()).map(|entry| (&entry.key, &entry.value))
+        self.chunks
+            .iter()
+            .flat_map(|c| c.iter())
+            .map(|entry| (&entry.key, &entry.value))
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -90,7 +90,13 @@ impl Changed {
             .iter()
             .filter_map(|file| Wanted::changed(file, rules, looking.reader))
             .collect();
-        let length = |wanted: &Wanted| looking.evidence.head_file(&wanted.path).present().map_or(0, |text| text.len());
+        let length = |wanted: &Wanted| {
+            looking
+                .evidence
+                .head_file(&wanted.path)
+                .present()
+                .map_or(0, |text| text.len())
+        };
         let mut order: Vec<(usize, usize)> = wanted
             .iter()
             .take(MOST_SCRIPTS)
@@ -132,7 +138,11 @@ impl Changed {
 
 /// Looks at a script; there may be none at head.
 pub(super) fn look(looking: Looking<'_>, wanted: &Wanted, scripts: &ScriptCache) -> Result<Option<Looked>, Cause> {
-    let Looking { evidence, derive, reader } = looking;
+    let Looking {
+        evidence,
+        derive,
+        reader,
+    } = looking;
     let text = match evidence.head_file(&wanted.path) {
         Observed::Present(text) => text,
         Observed::Absent => return Ok(None),
@@ -243,7 +253,6 @@ fn added_lines(before: &str, after: &str) -> Option<BTreeSet<u32>> {
     let fresh = new.iter().enumerate().filter(|(_, line)| !known.contains(*line));
     Some(fresh.filter_map(|(index, _)| u32::try_from(index + 1).ok()).collect())
 }
-
 
 #[cfg(test)]
 mod tests {

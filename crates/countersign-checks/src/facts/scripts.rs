@@ -62,7 +62,10 @@ impl Script {
             let mut names = command.assignments.iter().map(|(name, _)| &**name);
             let assigned = command.assignments.iter().flat_map(|(_, word)| &word.texts);
             let given = command.argv.iter().filter_map(|word| word.texts.first());
-            let targets = command.redirects.iter().filter_map(|redirect| redirect.target.texts.first());
+            let targets = command
+                .redirects
+                .iter()
+                .filter_map(|redirect| redirect.target.texts.first());
             let documents = command.heredocs.iter().map(|document| &document.resolved);
             let mut texts = assigned.chain(given).chain(targets).chain(documents);
             names.any(has) || texts.any(|text| has(text))

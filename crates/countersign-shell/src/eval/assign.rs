@@ -46,7 +46,30 @@ impl Evaluator<'_> {
         }
     }
 
+    /// Appends to a text that nobody else holds, in its place. Not where there is more to it than that.
+    fn append_in_place(&mut self, world: &mut World, name: &Arc<str>, value: &Value, at: Span) -> bool {
+        let Some(Var {
+            value: VarValue::Scalar(text),
+            readonly: false,
+            integer: false,
+            ..
+        }) = world.vars.own(name).and_then(Arc::get_mut)
+        else {
+            return false;
+        };
+        if !text.is_known() || !value.is_known() || text.size() + value.size() > self.limits.value_bytes {
+            return false;
+        }
+        text.append(value);
+        let size = text.size();
+        self.count_bytes(at, size);
+        true
+    }
+
     fn assign_plain(&mut self, world: &mut World, name: &Arc<str>, append: bool, value: Value, at: Span) {
+        if append && self.append_in_place(world, name, &value, at) {
+            return;
+        }
         let old = world.vars.get(name).cloned();
         let integer = old.as_ref().is_some_and(|v| v.integer);
         if let Some(VarValue::Indexed(items)) = old.as_ref().map(|v| &v.value) {

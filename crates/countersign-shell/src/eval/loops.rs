@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Evaluator;
 use super::flow::Split;
+use super::known::Head;
 use crate::output::Note;
 use crate::syntax::ast::{Block, Word as WordNode};
 use crate::value::{Shape, Span, Value, Why};
@@ -55,11 +56,16 @@ impl Evaluator<'_> {
         at: Span,
     ) -> Vec<World> {
         let mut started = Vec::with_capacity(worlds.len());
+        let mut done = Vec::new();
         for mut world in worlds {
             let _ = self.arith_status(&mut world, head[0], at);
-            started.push(world);
+            match self.known_rounds(&world, &Head::Counts(head[1], head[2]), body, at) {
+                Some(after) => done.push(after),
+                None if self.stop => done.push(world),
+                None => started.push(world),
+            }
         }
-        self.run_loop(Kind::Condition, started, body, at, |e, worlds, round| {
+        let after = self.run_loop(Kind::Condition, started, body, at, |e, worlds, round| {
             let mut asked = Vec::with_capacity(worlds.len());
             for mut world in worlds {
                 if round != Round::Number(0) {
@@ -73,7 +79,12 @@ impl Evaluator<'_> {
                 asked.push(world);
             }
             e.split(asked)
-        })
+        });
+        if done.is_empty() {
+            return after;
+        }
+        done.extend(after);
+        self.settle(done, at, self.limits.worlds, Why::Joined, true)
     }
 
     pub(super) fn for_stmt(
@@ -90,6 +101,14 @@ impl Evaluator<'_> {
                 Some(words) => self.all_fields(&mut world, words),
                 None => world.positional().to_vec(),
             };
+            if let Some(after) = self.known_rounds(&world, &Head::Words(name, &list), body, at) {
+                done.push(after);
+                continue;
+            }
+            if self.stop {
+                done.push(world);
+                continue;
+            }
             let after = self.run_loop(Kind::Words, vec![world], body, at, |e, worlds, round| {
                 let mut split = Split {
                     yes: Vec::new(),

@@ -14,6 +14,7 @@ mod distances;
 mod expand;
 mod filters;
 mod flow;
+mod known;
 mod laned;
 mod loops;
 mod params;
