@@ -8,6 +8,7 @@ use countersign_core::{Cause, CauseKind, CommitSha, Evidence, Observed};
 use countersign_matrix::Configs;
 use countersign_policy::{LoadedPolicy, Policy, ScriptRules};
 use countersign_records::changelog::{ChangelogRules, History};
+use countersign_shell::ScriptCache;
 use countersign_signoff::{AuthorInfo, Recognition, Template};
 
 use crate::facts::acts::Reader;
@@ -233,7 +234,8 @@ impl<'a> Context<'a> {
         if let Some(rules) = &self.policy().scripts {
             self.looking(rules, |looking| {
                 if let Ok(changed) = self.changed_scripts(rules, looking) {
-                    changed.look(looking, &self.memo.scripts());
+                    // What it reads is new: parsed scripts that are kept are of more use to others.
+                    changed.look(looking, &ScriptCache::default());
                 }
             });
         }

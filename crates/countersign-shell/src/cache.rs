@@ -36,7 +36,7 @@ struct Known {
 }
 
 /// Text of the scripts kept, in bytes; parsed they are some twenty times as large.
-const MAX_BYTES: usize = 256 << 10;
+const MAX_BYTES: usize = 512 << 10;
 
 /// Sets of scripts kept, of which it is known what keeps worlds apart.
 const MAX_TELLINGS: usize = 64;

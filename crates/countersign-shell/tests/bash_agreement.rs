@@ -353,6 +353,60 @@ const TABLE: &[(&str, &str)] = &[
         "out ~root | cat; x=~; [ \"$x\" = \"$HOME\" ] && out home; out a~b",
         "[~root]\n[home]\n[a~b]",
     ),
+    // Loops that count or put a list together.
+    (
+        r#"s=; for ((n = 1; n <= 4; n++)); do if [ -n "$s" ]; then s+=","; fi; s+="$((n * 2))"; done; out "$s" $n"#,
+        r#"[2,4,6,8][5]"#,
+    ),
+    (
+        r#"k=3; s=x; for ((n = 0; n < 9; n += k)); do s+="${s:+,}$n"; done; out "$s" $n"#,
+        r#"[x,0,3,6][9]"#,
+    ),
+    (
+        r#"s=; for w in a 'b c' d; do if [ "$w" = a ]; then s="<$w"; elif [ "$w" = d ]; then s+=" $w>"; else s+="|$w"; fi; done; out "$s" "$w""#,
+        r#"[<a|b c d>][d]"#,
+    ),
+    (
+        r#"declare -i t=1; for ((n = 1; n <= 3; n++)); do t+=n; done; out $t"#,
+        r#"[7]"#,
+    ),
+    (
+        r#"readonly r=1; for w in a b; do s+="$r$w"; done; out "$s""#,
+        r#"[1a1b]"#,
+    ),
+    (
+        r#"for ((n = 5; n <= 4; n++)); do s=never; done; out "$n[$s]""#,
+        r#"[5[]]"#,
+    ),
+    (
+        r#"for ((n = 0; ; n++)); do if [ "$n" -ge 3 ]; then break; fi; done; out $n"#,
+        r#"[3]"#,
+    ),
+    (
+        r#"a=b; b=4; for ((n = 0; n < a; n++)); do s+="$n"; done; out "$s""#,
+        r#"[0123]"#,
+    ),
+    (
+        r#"for w in 1 2 3; do if ((w % 2)); then s+="$((w ** 2));"; fi; done; out "$s""#,
+        r#"[1;9;]"#,
+    ),
+    (
+        r#"n=0; for w in 1 2 3 4 5 6 7 8 9 10 11; do echo "$w"; n=1; done > /dev/null; out $w $n"#,
+        r#"[11][1]"#,
+    ),
+    (
+        r#"for w in $(seq 1 12); do if [ "$w" -eq 10 ]; then break; fi; done; out $w"#,
+        r#"[10]"#,
+    ),
+    (
+        r#"a=(x y); for ((n = 0; n < ${#a[@]}; n++)); do a[n]+="$n"; done; out "${a[@]}""#,
+        r#"[x0][y1]"#,
+    ),
+    (r#"export E=1; for w in a b; do E+="$w"; done; out "$E""#, r#"[1ab]"#),
+    (
+        r#"s=; for ((n = 0; n < 3; n++)); do s="$s$n"; t=$s; s+="-"; done; out "$s" "$t""#,
+        r#"[0-1-2-][0-1-2]"#,
+    ),
 ];
 
 /// Lines that depend on the machine are left out of the comparison with a real bash.

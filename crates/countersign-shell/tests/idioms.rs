@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{branches, eval, eval_tree, outs};
-use countersign_shell::{CommandKind, Note, Why, unwrap_wrappers};
+use common::{branches, eval, eval_tree, outs, tree, with_env};
+use countersign_shell::{CommandKind, Limits, Note, ScriptCache, Setup, Why, evaluate, unwrap_wrappers};
 
 /// Domain guide 19.5, as it stands there.
 const GUIDE: &str = r#"SPEC='{"method":"mtp","num_speculative_tokens":3}'
@@ -428,6 +428,52 @@ fn loops_of_unknown_length_end() {
     assert_eq!(found, ["a", "b", "c"], "and never empty: that ends the script");
     let evaluation = eval("while true; do sleep 1; done\nout never", &[]);
     assert!(outs(&evaluation).is_empty());
+}
+
+#[test]
+fn waiting_is_not_gone_through_round_by_round() {
+    let wait = |used: &str| {
+        let script = format!(
+            "clean=false\nfor i in $(seq 1 90); do\n  used=$(smi | grep x)\n  if [ \"${{used:-0}}\" -le 10 ]; then\n    echo \"clean after $((i * 10))s\"\n    clean=true\n    break\n  fi\n  echo \"waiting $i\"\n  {used}sleep 10\ndone\n[ \"$clean\" = true ] || exit 1\nout \"$clean\" \"$i\""
+        );
+        let files = tree(&[("run.sh", script.as_str())]);
+        // A round takes some ten steps.
+        let limits = Limits {
+            steps: 400,
+            ..Limits::default()
+        };
+        let setup = Setup {
+            limits,
+            ..with_env("run.sh", &[])
+        };
+        evaluate(&files, &ScriptCache::new(limits), &setup)
+    };
+    let evaluation = wait("");
+    assert_eq!(evaluation.truncated, None);
+    let found: Vec<_> = evaluation
+        .programs()
+        .filter(|c| c.name().as_deref() == Some("out"))
+        .collect();
+    assert!(found.iter().all(|c| c.argv[1].value.known().as_deref() == Some("true")));
+    // The first rounds are told apart; it may have been any other.
+    assert!(found.iter().any(|c| !c.argv[2].value.is_known()), "{}", found.len());
+    let slept = evaluation.programs().filter(|c| c.name().as_deref() == Some("sleep"));
+    assert_eq!(slept.count(), 1);
+    // A round that does something of its own is worth seeing.
+    for used in [
+        "touch /tmp/$i; ",
+        "[ $i -eq 80 ] && exit 1; ",
+        "n=$i; ",
+        "(( i > 80 )) && exit 1; ",
+    ] {
+        assert!(wait(used).truncated.is_some(), "{used}");
+    }
+    // Where nothing is open, the last word is what it was.
+    let evaluation = eval(
+        "for i in $(seq 1 90); do echo \"$i\"; n=1; done > /dev/null\nout $i $n",
+        &[],
+    );
+    assert_eq!(outs(&evaluation), ["[90][1]"]);
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl Evaluator<'_> {
         let mut counted = BTreeSet::new();
         match head {
             Head::Counts(cond, step) => {
-                if cond.parts.is_empty() {
+                if cond.is_blank() {
                     return None;
                 }
                 names.expression(cond)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Evaluator;
 use super::flow::Split;
 use super::known::Head;
+use super::repeats::Repeats;
 use crate::output::Note;
 use crate::syntax::ast::{Block, Word as WordNode};
 use crate::value::{Shape, Span, Value, Why};
@@ -19,9 +20,9 @@ enum Round {
     Later,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Words,
+enum Kind<'k> {
+    /// Words, and those of them of which all rounds may be the same.
+    Words(Option<Repeats<'k>>),
     Condition,
 }
 
@@ -71,7 +72,7 @@ impl Evaluator<'_> {
                 if round != Round::Number(0) {
                     let _ = e.arith_status(&mut world, head[2], at);
                 }
-                world.status = if head[1].parts.is_empty() {
+                world.status = if head[1].is_blank() {
                     crate::world::Status::Known(0)
                 } else {
                     e.arith_status(&mut world, head[1], at)
@@ -109,7 +110,8 @@ impl Evaluator<'_> {
                 done.push(world);
                 continue;
             }
-            let after = self.run_loop(Kind::Words, vec![world], body, at, |e, worlds, round| {
+            let kind = Kind::Words(Repeats::of(name, &list, body));
+            let after = self.run_loop(kind, vec![world], body, at, |e, worlds, round| {
                 let mut split = Split {
                     yes: Vec::new(),
                     no: Vec::new(),
@@ -169,7 +171,7 @@ impl Evaluator<'_> {
 
     fn run_loop(
         &mut self,
-        kind: Kind,
+        kind: Kind<'_>,
         worlds: Vec<World>,
         body: &Block,
         at: Span,
@@ -186,7 +188,7 @@ impl Evaluator<'_> {
         let mut widened = false;
         let most_open = match kind {
             // The words of a `for` are known: each is worth its round.
-            Kind::Words => self.limits.symbolic_iterations * 16,
+            Kind::Words(_) => self.limits.symbolic_iterations * 16,
             Kind::Condition => self.limits.symbolic_iterations,
         };
         while !active.is_empty() && !self.stop {
@@ -245,15 +247,32 @@ impl Evaluator<'_> {
             }
             active = self.settle(next, at, self.limits.loop_exits.max(together), Why::Loop, false);
             let undecided = match kind {
-                Kind::Words => (went_out && !active.is_empty()) || active.len() > together,
+                Kind::Words(_) => (went_out && !active.is_empty()) || active.len() > together,
                 Kind::Condition => decided_here || (went_out && !active.is_empty()) || active.len() > together,
             };
             open_rounds += usize::from(undecided);
-            if kind == Kind::Condition {
+            if matches!(kind, Kind::Condition) {
                 // A round that changed nothing will change nothing again: its ways out are known already.
                 let last = self.parted_by.clone();
                 let differs = |w: &World, s: &World| last.as_ref().is_some_and(|name| w.differs_in(s, name));
                 active.retain(|w| !start.iter().any(|s| !differs(w, s) && w.same_state(s, false, None)));
+            }
+            if let Kind::Words(Some(repeats)) = &kind
+                && round + 2 < repeats.list.len()
+                && self.repeats(repeats, &start, &active)
+            {
+                // All rounds that follow are this one with another word.
+                if !undecided {
+                    round = repeats.list.len() - 1;
+                    continue;
+                }
+                // One more, with any of them, stands for all.
+                let any = repeats.any(at);
+                for world in &mut active {
+                    self.assign_scalar(world, repeats.name, any.clone(), at);
+                }
+                widened = true;
+                continue;
             }
             round += 1;
             let too_long = round >= self.limits.loop_iterations;

@@ -25,6 +25,7 @@ mod printf;
 mod programs;
 mod record;
 mod redirect;
+mod repeats;
 mod sed;
 mod setup;
 mod simple;

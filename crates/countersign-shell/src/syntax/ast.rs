@@ -319,6 +319,12 @@ impl Word {
         }
     }
 
+    /// Whether nothing but blanks stands in it.
+    pub(crate) fn is_blank(&self) -> bool {
+        let blank = |part: &Part| matches!(&part.kind, PartKind::Lit(text) if text.trim().is_empty());
+        self.parts.iter().all(blank)
+    }
+
     /// Whether the word is the pattern that everything matches.
     pub(crate) fn is_star(&self) -> bool {
         matches!(self.parts.as_slice(), [Part { kind: PartKind::Lit(text), quoted: false, .. }] if &**text == "*")

@@ -61,7 +61,7 @@ pub fn eval_tree(files: &[(&str, &str)], env: &[&str]) -> Evaluation {
     )
 }
 
-fn with_env(script: &str, env: &[&str]) -> Setup {
+pub fn with_env(script: &str, env: &[&str]) -> Setup {
     let mut environment = Environment::default();
     for entry in env {
         match entry.split_once('=') {
