@@ -431,6 +431,32 @@ fn loops_of_unknown_length_end() {
 }
 
 #[test]
+fn a_loop_that_counts_in_vain_ends_too() {
+    let evaluation = eval(
+        "for ((i = 1; i <= 30; i++)); do\n  probe && break\ndone\nout \"$i\"\nfor ((i = 0; i < 3; i++)); do\n  sleep 1\ndone\nout \"$i\"",
+        &[],
+    );
+    let found = evaluation.programs().filter(|c| c.name().as_deref() == Some("out"));
+    let found: Vec<_> = found.map(|c| c.argv[1].value.clone()).collect();
+    let mut texts = found
+        .iter()
+        .flat_map(|value| value.possible_texts().unwrap_or_default());
+    assert!(texts.any(|text| text == "1"), "{found:?}");
+    // Any of the rounds may have been the last.
+    let open = |name: &str| name.contains("after the loop of line 1");
+    assert!(
+        found
+            .iter()
+            .any(|value| open(&value.display()) || value.depends_on().iter().any(|name| open(name))),
+        "{found:?}"
+    );
+    assert!(
+        found.iter().any(|value| value.known().as_deref() == Some("3")),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn waiting_is_not_gone_through_round_by_round() {
     let wait = |used: &str| {
         let script = format!(

@@ -24,6 +24,8 @@ enum Kind<'k> {
     /// Words, and those of them of which all rounds may be the same.
     Words(Option<Repeats<'k>>),
     Condition,
+    /// The same, with a step in front of each round but the first.
+    Steps,
 }
 
 impl Evaluator<'_> {
@@ -66,7 +68,7 @@ impl Evaluator<'_> {
                 None => started.push(world),
             }
         }
-        let after = self.run_loop(Kind::Condition, started, body, at, |e, worlds, round| {
+        let after = self.run_loop(Kind::Steps, started, body, at, |e, worlds, round| {
             let mut asked = Vec::with_capacity(worlds.len());
             for mut world in worlds {
                 if round != Round::Number(0) {
@@ -189,7 +191,7 @@ impl Evaluator<'_> {
         let most_open = match kind {
             // The words of a `for` are known: each is worth its round.
             Kind::Words(_) => self.limits.symbolic_iterations * 16,
-            Kind::Condition => self.limits.symbolic_iterations,
+            Kind::Condition | Kind::Steps => self.limits.symbolic_iterations,
         };
         while !active.is_empty() && !self.stop {
             let start = active.clone();
@@ -248,10 +250,12 @@ impl Evaluator<'_> {
             active = self.settle(next, at, self.limits.loop_exits.max(together), Why::Loop, false);
             let undecided = match kind {
                 Kind::Words(_) => (went_out && !active.is_empty()) || active.len() > together,
-                Kind::Condition => decided_here || (went_out && !active.is_empty()) || active.len() > together,
+                Kind::Condition | Kind::Steps => {
+                    decided_here || (went_out && !active.is_empty()) || active.len() > together
+                }
             };
             open_rounds += usize::from(undecided);
-            if matches!(kind, Kind::Condition) {
+            if matches!(kind, Kind::Condition) || (matches!(kind, Kind::Steps) && round > 0) {
                 // A round that changed nothing will change nothing again: its ways out are known already.
                 let last = self.parted_by.clone();
                 let differs = |w: &World, s: &World| last.as_ref().is_some_and(|name| w.differs_in(s, name));
