@@ -80,7 +80,7 @@ fn differs(evaluation: &Evaluation) -> bool {
             .argv
             .iter()
             .chain(command.assignments.iter().map(|(_, word)| word));
-        words.map(|word| &word.value).any(Value::differs) || command.environment().values().any(Value::differs)
+        words.map(|word| &word.value).any(Value::differs) || command.environment().values().any(|value| value.differs())
     };
     evaluation.commands.iter().any(of)
 }
@@ -103,7 +103,7 @@ fn told(evaluation: &Evaluation, lane: usize) -> Vec<String> {
         let mut text = own(&command.display());
         for (name, value) in command.environment() {
             // What the point was given stands in every command.
-            if !matches!(&*name, "N" | "L") {
+            if !matches!(name, "N" | "L") {
                 text.push_str(&own(&format!("\n  {name}={}", value.display())));
             }
         }

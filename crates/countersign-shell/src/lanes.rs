@@ -15,6 +15,9 @@ use crate::world::id_of;
 /// What everything depends on that differs between lanes. No name of a variable looks like it.
 pub(crate) const MARK: &str = "\u{1}";
 
+/// The same as a character, which is found faster.
+const MARKED: char = '\u{1}';
+
 /// Between the texts of the lanes in a name.
 const BETWEEN: char = '\u{2}';
 
@@ -358,11 +361,11 @@ fn joined<'t>(texts: impl Iterator<Item = &'t str>) -> String {
 
 /// A message as it is for one point: names that differ between points are written as they are for this one.
 pub fn in_lane(text: &str, lane: usize) -> Cow<'_, str> {
-    if !text.contains(MARK) {
+    if !text.contains(MARKED) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
-    for (index, part) in text.split(MARK).enumerate() {
+    for (index, part) in text.split(MARKED).enumerate() {
         match part.split(BETWEEN).nth(lane) {
             Some(own) if index % 2 == 1 => out.push_str(own),
             _ => out.push_str(part),
@@ -373,14 +376,11 @@ pub fn in_lane(text: &str, lane: usize) -> Cow<'_, str> {
 
 /// The first characters of a text, with an ending where something is cut off: of each point's text.
 pub(crate) fn cut(text: &str, most: usize, ending: &str) -> String {
-    let own = |text: &str| {
-        let mut out: String = text.chars().take(most).collect();
-        if out.len() < text.len() {
-            out.push_str(ending);
-        }
-        out
+    let own = |text: &str| match text.char_indices().nth(most).filter(|_| text.len() > most) {
+        Some((end, _)) => [&text[..end], ending].concat(),
+        None => text.to_owned(),
     };
-    let Some(list) = text.split(MARK).nth(1) else {
+    let Some(list) = text.split(MARKED).nth(1) else {
         return own(text);
     };
     let all: Vec<String> = (0..list.split(BETWEEN).count())

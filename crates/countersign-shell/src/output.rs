@@ -126,19 +126,11 @@ impl Command {
     }
 
     /// The environment the command gets: exported variables, then the assignments in front of it.
-    pub fn environment(&self) -> BTreeMap<Arc<str>, Value> {
-        let mut out: BTreeMap<Arc<str>, Value> = BTreeMap::new();
-        for (name, var) in self.vars.iter() {
-            if var.exported
-                && let Some(value) = var.as_scalar()
-            {
-                out.insert(name.clone(), value.clone());
-            }
-        }
-        for (name, word) in &self.assignments {
-            out.insert(name.clone(), word.value.clone());
-        }
-        out
+    pub fn environment(&self) -> BTreeMap<&str, &Value> {
+        let exported = self.vars.iter().filter(|(_, var)| var.exported);
+        let exported = exported.filter_map(|(name, var)| Some((&**name, var.as_scalar()?)));
+        let own = self.assignments.iter().map(|(name, word)| (&**name, &word.value));
+        exported.chain(own).collect()
     }
 
     /// The value of one environment variable the command gets.

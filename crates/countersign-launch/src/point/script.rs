@@ -297,7 +297,7 @@ pub(super) fn handed_over(
     for way in &mut ways {
         out.retain(|name, value| {
             let other = way.get(name.as_str());
-            if other.and_then(known) != *value {
+            if other.and_then(|other| known(other)) != *value {
                 *value = None;
             }
             other.is_some()
@@ -404,7 +404,7 @@ struct Reader<'a> {
     /// Source of text that the environment gave.
     environment: Source,
     /// Names of the variables that the environment gave.
-    given: BTreeSet<String>,
+    given: BTreeSet<Cow<'a, str>>,
     /// The point that is read, of those that were evaluated together.
     lane: usize,
     /// Whether something was read that is not known only since it differs between points.
@@ -412,16 +412,11 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(tree: &Tree<'_>, row: &matrix::Row, evaluation: &'a Evaluation, lane: usize) -> Self {
+    fn new(tree: &Tree<'a>, row: &matrix::Row, evaluation: &'a Evaluation, lane: usize) -> Self {
         let rules = tree.rules;
-        let mut given: BTreeSet<String> = rules
-            .variables
-            .keys()
-            .chain(&rules.unknown)
-            .chain(&rules.filled)
-            .cloned()
-            .collect();
-        given.extend(settings(row).into_keys());
+        let names = rules.variables.keys().chain(&rules.unknown).chain(&rules.filled);
+        let own = settings(row).into_keys().map(Cow::Owned);
+        let given = names.map(|name| Cow::Borrowed(name.as_str())).chain(own).collect();
         Reader {
             evaluation,
             environment: place(row),
@@ -498,11 +493,11 @@ impl<'a> Reader<'a> {
             .filter(|(name, value)| {
                 let value = self.own(value);
                 value.pieces().iter().any(|p| p.at.line > 0)
-                    || (!self.given.contains(&**name) && !value.pieces().is_empty())
+                    || (!self.given.contains(*name) && !value.pieces().is_empty())
             })
             .map(|(name, value)| {
-                let source = self.place_of(&value, command.span);
-                (name.to_string(), self.text(&value), source)
+                let source = self.place_of(value, command.span);
+                (name.to_string(), self.text(value), source)
             })
             .collect();
         let files = self.files(command);

@@ -137,9 +137,11 @@ impl Evaluator<'_> {
 }
 
 fn same_environment(a: &Command, b: &Command) -> bool {
+    // Others are not looked at: they may hold long texts.
+    let same = |a: &Arc<Var>, b: &Arc<Var>| (!a.exported && !b.exported) || same_var(a, b);
     let exported = |var: Option<&Arc<Var>>| var.is_some_and(|var| var.exported);
     a.vars
-        .find_differing(&b.vars, same_var, |_, a, b| exported(a) || exported(b))
+        .find_differing(&b.vars, same, |_, a, b| exported(a) || exported(b))
         .is_none()
         && crate::world::same_known_files(&a.files, &b.files)
 }
