@@ -146,13 +146,25 @@ impl Memo {
         if covered && let Some((known, _)) = find(&self.kept.configs, &key) {
             return Ok(known);
         }
-        // The one that was used last resembles this one most: a neighbour in time, or the other side of a change.
-        let near = locked(&self.kept.configs)
-            .iter()
-            .find(|(known, _)| known.rules == key.rules)
-            .map(|(_, read)| read.clone());
+        // The one that was used last resembles this one most: a neighbour in time, or the other side of a change. Entries
+        // with problems, or read by other rules, are judged anew.
+        let near = {
+            let kept = locked(&self.kept.configs);
+            let work =
+                |(known, (configs, _)): &&(Key, Read)| (known.rules != key.rules, configs.masters.problems.len());
+            kept.iter()
+                .min_by_key(work)
+                .map(|(known, read)| (known.rules == key.rules, read.clone()))
+        };
         let configs = Arc::new(match &near {
-            Some((configs, texts)) => Configs::read_beside(&files, layout, &policy.matrix, Near { configs, texts }),
+            Some((same_rules, (configs, texts))) => {
+                let near = Near {
+                    configs,
+                    texts,
+                    same_rules: *same_rules,
+                };
+                Configs::read_beside(&files, layout, &policy.matrix, near)
+            }
             None => Configs::read(&files, layout, &policy.matrix),
         });
         if let Some(cause) = files.unread() {

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use countersign_yaml::{Entry as Pair, Limits, Piece, Root, Strict, Value, pieces};
+use countersign_yaml::{Entry as Pair, Limits, Node, Piece, Root, Span, Strict, Value, pieces};
 
 use crate::entry::{Entry, Problem};
 use crate::files::Files;
@@ -23,6 +23,8 @@ pub struct Near<'n> {
     pub configs: &'n Configs,
     /// The texts of its master configs, in the layout's order; `None` for a missing one.
     pub texts: &'n [Option<Arc<str>>],
+    /// Whether it was read by the same rules. By others its entries are judged anew, but their YAML need not be read again.
+    pub same_rules: bool,
 }
 
 impl Configs {
@@ -51,7 +53,7 @@ fn masters(files: &dyn Files, layout: &Layout, rules: &MatrixRules, near: Near<'
             .collect();
         let file = Arc::from(path.as_str());
         let sound = known.problems.iter().all(|problem| problem.file != file);
-        if **old == *new && sound {
+        if **old == *new && sound && near.same_rules {
             for entry in own {
                 if !masters.take(Arc::clone(entry)) {
                     return None;
@@ -59,7 +61,7 @@ fn masters(files: &dyn Files, layout: &Layout, rules: &MatrixRules, near: Near<'
             }
             continue;
         }
-        for found in of_file(&file, old, &new, &own, rules)? {
+        for found in of_file(&file, old, &new, &own, rules, near.same_rules)? {
             let new = match found {
                 Found::Entry(entry) => masters.take(entry),
                 Found::Broken(name, problems) => masters.refuse(name, problems),
@@ -79,7 +81,14 @@ enum Found {
 }
 
 /// What is written in one file.
-fn of_file(path: &Arc<str>, old: &str, new: &str, own: &[&Arc<Entry>], rules: &MatrixRules) -> Option<Vec<Found>> {
+fn of_file(
+    path: &Arc<str>,
+    old: &str,
+    new: &str,
+    own: &[&Arc<Entry>],
+    rules: &MatrixRules,
+    same_rules: bool,
+) -> Option<Vec<Found>> {
     let limits = Limits::default();
     let known = pieces(old, Root::Map, &limits)?;
     let new = pieces(new, Root::Map, &limits).filter(|new| !new.is_empty())?;
@@ -104,7 +113,8 @@ fn of_file(path: &Arc<str>, old: &str, new: &str, own: &[&Arc<Entry>], rules: &M
             elsewhere.get(piece.text).copied()
         };
         match found {
-            Some(entry) => Some(Found::Entry(entry.at(piece.line))),
+            Some(entry) if same_rules => Some(Found::Entry(entry.at(piece.line))),
+            Some(entry) => again(path, entry, piece.line, rules, &mut words),
             None => alone(path, piece, rules, &mut words),
         }
     };
@@ -122,18 +132,36 @@ fn alone(path: &Arc<str>, piece: &Piece<'_>, rules: &MatrixRules, words: &mut Wo
     if !document.duplicate_keys.is_empty() || name.contains(['*', '?']) || key.span.column != 1 {
         return None;
     }
+    judged(path, &name, (key.span, value), piece.line, rules, words)
+}
+
+/// An entry of other rules by these.
+fn again(path: &Arc<str>, entry: &Entry, line: u32, rules: &MatrixRules, words: &mut Words) -> Option<Found> {
+    let (span, raw) = entry.as_read();
+    judged(path, &entry.head.key, (span, raw.clone()), line, rules, words)
+}
+
+/// What an entry is by some rules, where its key stands on a line of the file.
+fn judged(
+    path: &Arc<str>,
+    name: &Arc<str>,
+    (span, raw): (Span, Node),
+    line: u32,
+    rules: &MatrixRules,
+    words: &mut Words,
+) -> Option<Found> {
     let mut reader = Reader {
         strict: Strict::new(),
         rules,
         words,
     };
-    let entry = reader.entry(&name, path, key.span, value);
+    let entry = reader.entry(name, path, span, raw);
     if reader.strict.problems.is_empty() {
-        return entry.map(|entry| Found::Entry(Arc::new(entry).at(piece.line)));
+        return entry.map(|entry| Found::Entry(Arc::new(entry).at(line)));
     }
-    let mut problems = of_entry(path, &name, reader.strict.problems);
+    let mut problems = of_entry(path, name, reader.strict.problems);
     for problem in problems.iter_mut().filter(|problem| problem.line > 0) {
-        problem.line += piece.line - 1;
+        problem.line = (problem.line + line).saturating_sub(span.line);
     }
-    Some(Found::Broken(name, problems))
+    Some(Found::Broken(name.clone(), problems))
 }

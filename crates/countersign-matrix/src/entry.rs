@@ -122,6 +122,13 @@ impl Entry {
         }
     }
 
+    /// The place of its key and its value as they were when the YAML was read.
+    pub(crate) fn as_read(&self) -> (Span, &Node) {
+        let mut span = self.head.span;
+        span.line = moved(span.line, -self.moved);
+        (span, &self.raw)
+    }
+
     /// The same entry where its key is on another line.
     pub(crate) fn at(self: &Arc<Self>, line: u32) -> Arc<Self> {
         if self.head.span.line == line {

@@ -65,6 +65,7 @@ fn same(old: &str, new: &str) -> bool {
     let near = Near {
         configs: &near,
         texts: &texts,
+        same_rules: true,
     };
     let beside = Configs::read_beside(&after, &policy.layout, &policy.matrix, near);
     let alone = Configs::read(&after, &policy.layout, &policy.matrix);
@@ -128,6 +129,7 @@ fn what_is_the_same_is_taken_over_wherever_it_stands() {
     let near = Near {
         configs: &near,
         texts: &texts,
+        same_rules: true,
     };
     let beside = Configs::read_beside(&after, &policy.layout, &policy.matrix, near);
     let taken = |key: &str| {
@@ -157,6 +159,7 @@ fn what_is_wrong_with_one_entry_keeps_no_other_from_being_taken_over() {
     let beside = Near {
         configs: &near,
         texts: &texts,
+        same_rules: true,
     };
     let beside = Configs::read_beside(&after, &policy.layout, &policy.matrix, beside);
     let last = near.masters.entries.last().unwrap();
@@ -178,6 +181,7 @@ fn an_entry_that_stays_wrong_is_told_and_keeps_no_other_from_being_taken_over() 
     let beside = Near {
         configs: &near,
         texts: &texts,
+        same_rules: true,
     };
     let beside = Configs::read_beside(&after, &policy.layout, &policy.matrix, beside);
     assert_eq!((near.masters.problems.len(), beside.masters.problems.len()), (1, 1));
@@ -212,6 +216,31 @@ fn what_reaches_beyond_its_entry_is_read_with_all_the_rest() {
     ] {
         assert!(same(&text, &change), "{change}");
         assert!(same(&change, &text), "back from {change}");
+    }
+}
+
+#[test]
+fn what_was_read_by_other_rules_is_judged_by_these() {
+    let policy = policy();
+    let text = long().replacen("  multinode: false\n", "  multinode: maybe\n", 1);
+    let named = "  router: { name: gate, version: \"2.0\" }\n";
+    assert!(text.contains(named));
+    let text = text.replacen(named, "  router: gate\n", 1);
+    let moved = format!("# a note\n{text}");
+    let mut other = policy.matrix.clone();
+    other.components = !other.components;
+    let (before, after) = (files(&text, SECOND), files(&moved, SECOND));
+    for (old_rules, new_rules) in [(&policy.matrix, &other), (&other, &policy.matrix)] {
+        let near = Configs::read(&before, &policy.layout, old_rules);
+        let texts: Vec<Option<Arc<str>>> = policy.layout.masters.iter().map(|path| before.read(path)).collect();
+        let beside = Near {
+            configs: &near,
+            texts: &texts,
+            same_rules: false,
+        };
+        let beside = Configs::read_beside(&after, &policy.layout, new_rules, beside);
+        assert_eq!(shown(&beside), shown(&Configs::read(&after, &policy.layout, new_rules)));
+        assert_ne!(near.masters.problems.len(), beside.masters.problems.len());
     }
 }
 

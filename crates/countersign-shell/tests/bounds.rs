@@ -270,7 +270,10 @@ proptest! {
             "while probe; do if [ \"$N\" -gt 8 ]; then x=1; fi; done", "while probe; do x=$N; done", "until probe; do y=$((y + N)); done",
             "for i in $(probe); do a+=(\"$i\" $N); done", "while probe; do a=($N 1); done", "while read -r l; do x=$x$l; done < <(probe)",
             "x=8", "y=1", "a=(8)", "while probe; do run $x; [ \"$N\" -gt 8 ] && break; done", "probe && x=$N || y=$N",
-            "if [ \"$N\" -gt 8 ]; then set -e; fi", "if [ \"$N\" -gt 8 ]; then trap 'run t' EXIT; fi", "if [ \"$N\" -gt 8 ]; then echo 1 > f; fi",
+            "for ((i = 0; i < N; i++)); do if [ -n \"$x\" ]; then x+=,; fi; x+=$((i * 2)); done", "for ((i = 1; i <= 3; i++)); do y+=\"${y:+,}$((i * N))\"; done",
+            "for i in 1 2 3 4 5 6 7 8 9 10; do if probe \"$y\"; then x=$N; break; fi; echo \"$i\"; done", "for i in $(seq 1 20); do echo $i; if probe; then y=$i; fi; done",
+            "for i in a b c d e f g h i; do if probe; then run $x; continue; fi; x=$N; echo $i; done", "for ((i = N; i > 0; i -= 5)); do if [ \"$i\" -gt 8 ]; then y=$i; else y+=.; fi; done",
+            "readonly x", "declare -i y", "export x; for w in a b; do x+=\"$w\"; done", "if [ \"$N\" -gt 8 ]; then set -e; fi", "if [ \"$N\" -gt 8 ]; then trap 'run t' EXIT; fi", "if [ \"$N\" -gt 8 ]; then echo 1 > f; fi",
         ]), 1..12)) {
         let mut text = statements.join("\n");
         text.push_str("\nrun \"$x\" \"$y\" \"${a[*]}\" \"$z\" $?\n");
