@@ -16,6 +16,7 @@ mod lanes;
 mod limits;
 mod output;
 mod pattern;
+mod pieces;
 mod pmap;
 mod scan;
 mod span;

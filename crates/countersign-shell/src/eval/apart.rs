@@ -99,6 +99,11 @@ impl Evaluator<'_> {
         }
     }
 
+    /// Whether points may still go through the statement alone: nothing was kept outside of worlds since it began.
+    pub(super) fn may_part(&self) -> bool {
+        self.baseline.is_some_and(|(_, effects)| effects == self.effects)
+    }
+
     fn reached(&self) -> Mark {
         Mark {
             lanes: self.lanes.clone(),

@@ -61,7 +61,7 @@ impl Evaluator<'_> {
         names.block(body)?;
         match self.beginning(entry, &names, &counted) {
             Beginning::Known => {}
-            Beginning::Differs if self.baseline.is_some() && !self.alone => {
+            Beginning::Differs if self.may_part() && !self.alone => {
                 // It is of no use to begin together.
                 self.lanes.void();
                 self.check_parting();
