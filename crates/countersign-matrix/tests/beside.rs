@@ -57,18 +57,25 @@ fn values(entry: &Entry, node: &Node, out: &mut String) {
     }
 }
 
-fn same(old: &str, new: &str) -> bool {
-    let policy = policy();
-    let (before, after) = (files(old, SECOND), files(new, SECOND));
-    let near = Configs::read(&before, &policy.layout, &policy.matrix);
-    let texts: Vec<Option<Arc<str>>> = policy.layout.masters.iter().map(|path| before.read(path)).collect();
-    let near = Near {
+/// What the first of two texts is, read by some rules, and the second one read beside it, by its own.
+fn read_beside(texts: [&str; 2], rules: [&MatrixRules; 2]) -> [Configs; 2] {
+    let layout = policy().layout;
+    let [before, after] = texts.map(|text| files(text, SECOND));
+    let near = Configs::read(&before, &layout, rules[0]);
+    let texts: Vec<Option<Arc<str>>> = layout.masters.iter().map(|path| before.read(path)).collect();
+    let beside = Near {
         configs: &near,
         texts: &texts,
-        same_rules: true,
+        same_rules: rules[0] == rules[1],
     };
-    let beside = Configs::read_beside(&after, &policy.layout, &policy.matrix, near);
-    let alone = Configs::read(&after, &policy.layout, &policy.matrix);
+    let beside = Configs::read_beside(&after, &layout, rules[1], beside);
+    [near, beside]
+}
+
+fn same(old: &str, new: &str) -> bool {
+    let policy = policy();
+    let [_, beside] = read_beside([old, new], [&policy.matrix; 2]);
+    let alone = Configs::read(&files(new, SECOND), &policy.layout, &policy.matrix);
     shown(&beside) == shown(&alone)
 }
 
@@ -123,26 +130,12 @@ fn what_is_the_same_is_taken_over_wherever_it_stands() {
         FIRST.replace("alpha-", "new-").replace("prefix: alpha", "prefix: new"),
         text.replacen("acme/engine:v1", "acme/engine:v2", 1)
     );
-    let (before, after) = (files(&text, SECOND), files(&moved, SECOND));
-    let near = Configs::read(&before, &policy.layout, &policy.matrix);
-    let texts: Vec<Option<Arc<str>>> = policy.layout.masters.iter().map(|path| before.read(path)).collect();
-    let near = Near {
-        configs: &near,
-        texts: &texts,
-        same_rules: true,
-    };
-    let beside = Configs::read_beside(&after, &policy.layout, &policy.matrix, near);
+    let [near, beside] = read_beside([&text, &moved], [&policy.matrix; 2]);
     let taken = |key: &str| {
-        let (old, new) = (near.configs.masters.get(key).unwrap(), beside.masters.get(key).unwrap());
+        let (old, new) = (near.masters.get(key).unwrap(), beside.masters.get(key).unwrap());
         Arc::ptr_eq(&old.raw, &new.raw)
     };
-    let keys: Vec<&str> = near
-        .configs
-        .masters
-        .entries
-        .iter()
-        .map(|entry| &*entry.head.key)
-        .collect();
+    let keys: Vec<&str> = near.masters.entries.iter().map(|entry| &*entry.head.key).collect();
     let differ: Vec<&&str> = keys.iter().filter(|key| !taken(key)).collect();
     assert_eq!(differ, [&keys[0]]);
 }
@@ -152,16 +145,8 @@ fn what_is_wrong_with_one_entry_keeps_no_other_from_being_taken_over() {
     let policy = policy();
     let text = long();
     let broken = text.replacen("  multinode: false\n", "  multinode: maybe\n", 1);
-    let (before, after) = (files(&broken, SECOND), files(&text, SECOND));
-    let near = Configs::read(&before, &policy.layout, &policy.matrix);
+    let [near, beside] = read_beside([&broken, &text], [&policy.matrix; 2]);
     assert_eq!(near.masters.problems.len(), 1);
-    let texts: Vec<Option<Arc<str>>> = policy.layout.masters.iter().map(|path| before.read(path)).collect();
-    let beside = Near {
-        configs: &near,
-        texts: &texts,
-        same_rules: true,
-    };
-    let beside = Configs::read_beside(&after, &policy.layout, &policy.matrix, beside);
     let last = near.masters.entries.last().unwrap();
     assert!(Arc::ptr_eq(last, beside.masters.get(&last.head.key).unwrap()));
     assert!(beside.masters.problems.is_empty());
@@ -175,15 +160,7 @@ fn an_entry_that_stays_wrong_is_told_and_keeps_no_other_from_being_taken_over() 
     assert!(same(&broken, &broken) && same(&broken, &changed) && same(&changed, &broken));
     let twice = changed.replacen("epsilon-fp8-b200-vllm:", "alpha-fp8-b200-vllm:", 1);
     assert!(same(&broken, &twice) && same(&twice, &broken));
-    let (before, after) = (files(&broken, SECOND), files(&changed, SECOND));
-    let near = Configs::read(&before, &policy.layout, &policy.matrix);
-    let texts: Vec<Option<Arc<str>>> = policy.layout.masters.iter().map(|path| before.read(path)).collect();
-    let beside = Near {
-        configs: &near,
-        texts: &texts,
-        same_rules: true,
-    };
-    let beside = Configs::read_beside(&after, &policy.layout, &policy.matrix, beside);
+    let [near, beside] = read_beside([&broken, &changed], [&policy.matrix; 2]);
     assert_eq!((near.masters.problems.len(), beside.masters.problems.len()), (1, 1));
     assert_eq!(near.masters.problems[0].line + 1, beside.masters.problems[0].line);
     let last = near.masters.entries.last().unwrap();
@@ -229,17 +206,10 @@ fn what_was_read_by_other_rules_is_judged_by_these() {
     let moved = format!("# a note\n{text}");
     let mut other = policy.matrix.clone();
     other.components = !other.components;
-    let (before, after) = (files(&text, SECOND), files(&moved, SECOND));
-    for (old_rules, new_rules) in [(&policy.matrix, &other), (&other, &policy.matrix)] {
-        let near = Configs::read(&before, &policy.layout, old_rules);
-        let texts: Vec<Option<Arc<str>>> = policy.layout.masters.iter().map(|path| before.read(path)).collect();
-        let beside = Near {
-            configs: &near,
-            texts: &texts,
-            same_rules: false,
-        };
-        let beside = Configs::read_beside(&after, &policy.layout, new_rules, beside);
-        assert_eq!(shown(&beside), shown(&Configs::read(&after, &policy.layout, new_rules)));
+    for rules in [[&policy.matrix, &other], [&other, &policy.matrix]] {
+        let [near, beside] = read_beside([&text, &moved], rules);
+        let alone = Configs::read(&files(&moved, SECOND), &policy.layout, rules[1]);
+        assert_eq!(shown(&beside), shown(&alone));
         assert_ne!(near.masters.problems.len(), beside.masters.problems.len());
     }
 }
