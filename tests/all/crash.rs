@@ -54,7 +54,7 @@ async fn killed_at(point: &'static str) {
         }
     };
     if tokio::time::timeout(PATIENCE, done).await.is_err() {
-        let log = std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+        let log = folder.log();
         let tail: Vec<&str> = log.lines().rev().take(15).collect();
         panic!(
             "{point}: not settled; status {:?}; work {:?}; log {tail:#?}",

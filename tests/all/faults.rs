@@ -436,6 +436,29 @@ async fn a_rate_limit_costs_no_attempt_and_no_event_hurries_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn refused_credentials_are_told_and_tried_again_soon() {
+    let way = InProcess::start(&quiet_world()).await;
+    way.settle().await;
+    way.sim
+        .add_fault(FaultSpec {
+            on: "GET /repos/*/*/actions/**".into(),
+            status: Some(401),
+            ..FaultSpec::default()
+        })
+        .expect("a fault");
+    way.sim.post_comment(PULL, "olive", "/use 9001").expect("posted");
+    way.sim.post_comment(PULL, "olive", GOOD).expect("posted");
+    calm(&way).await;
+    let (state, text, _) = status(&way);
+    assert_eq!(state, "error", "{text}");
+    let row = way.store.work("judge", "octo/bench#7").await;
+    let waits = row.expect("the database answers").expect("there");
+    let soon = chrono::Utc::now() + chrono::TimeDelta::minutes(2);
+    assert!(waits.requested > waits.done && waits.run_at < soon, "{waits:?}");
+    way.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_given_up_is_taken_up_again() {
     let (way, _) = passed().await;
     let key = "octo/bench#99";

@@ -52,6 +52,11 @@ impl Folder {
         self.folder.path()
     }
 
+    /// What servers that were started with this folder logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.path().join("log")).expect("a log")
+    }
+
     pub(crate) fn config(&self, sim: &SimHandle, listen: &str) -> String {
         format!(
             "policies = {:?}\n[server]\nlisten = \"{listen}\"\nworkers = 2\nlease_seconds = 2\nmax_body_bytes = 1000000\n[github]\napp_id = {}\napi_url = \"{}\"\narchive_hosts = [{:?}]\n[repositories.\"*\"]\npolicy = \"demo\"\n",
@@ -185,19 +190,17 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts it and waits until it listens; with `kill_at` it ends itself at that point.
+    ///
+    /// It takes a port by itself and logs which: one that was looked for here could belong to another test by then.
     pub(crate) fn start(folder: &Folder, sim: &SimHandle, database: &str, kill_at: Option<&str>) -> Self {
-        let port = std::net::TcpListener::bind("127.0.0.1:0")
-            .and_then(|listener| listener.local_addr())
-            .expect("a free port")
-            .port();
-        let address = format!("127.0.0.1:{port}");
         let config = folder.path().join("countersign.toml");
-        std::fs::write(&config, folder.config(sim, &address)).expect("written");
+        std::fs::write(&config, folder.config(sim, "127.0.0.1:0")).expect("written");
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
             .open(folder.path().join("log"))
             .expect("a log");
+        let before = folder.log().len();
         let mut command = Command::new(program());
         command
             .args(["serve", "--config"])
@@ -211,10 +214,19 @@ impl Server {
         if let Some(point) = kill_at {
             command.env("COUNTERSIGN_KILL_AT", point);
         }
-        let child = command.spawn().expect("the program starts");
-        let mut server = Self { child, address };
+        let mut server = Self {
+            child: command.spawn().expect("the program starts"),
+            address: String::new(),
+        };
         wait_for("the server to listen", || {
-            std::net::TcpStream::connect(&server.address).is_ok() || server.has_ended()
+            let log = folder.log();
+            let said = log.get(before..).unwrap_or_default();
+            server.address = said.lines().find_map(listening).unwrap_or_default();
+            assert!(
+                !server.address.is_empty() || !server.has_ended(),
+                "the server ended before it listened: {said}"
+            );
+            !server.address.is_empty()
         });
         server
     }
@@ -234,6 +246,13 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// The address that a line of a server's log says it listens on.
+fn listening(line: &str) -> Option<String> {
+    let line: serde_json::Value = serde_json::from_str(line).ok()?;
+    let fields = line.get("fields")?;
+    (fields.get("message")? == "listening").then(|| fields.get("address")?.as_str().map(str::to_owned))?
 }
 
 fn program() -> PathBuf {

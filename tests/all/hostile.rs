@@ -3,7 +3,7 @@
 use countersign_store::EvaluationFilter;
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-use crate::harness::{CONTEXT, Folder, GOOD, InProcess, PULL, Server, quiet_world, wait_for};
+use crate::harness::{CONTEXT, Folder, GOOD, InProcess, PATIENCE, PULL, Server, quiet_world};
 use crate::webhook::post;
 
 /// Everything at once: a mention, an image, a link, a reference, a heading, a table, a comment, a script, and text that runs backwards.
@@ -285,16 +285,29 @@ async fn no_secret_is_in_the_log() {
     sim.set_sink(Some(&format!("http://{}/webhook", server.address)));
     sim.post_comment(PULL, "olive", "/use 9001").expect("posted");
     sim.post_comment(PULL, "olive", GOOD).expect("posted");
-    sim.deliver_all().await.expect("sent or refused");
-    let waiting = sim.clone();
-    tokio::task::spawn_blocking(move || {
-        wait_for("a verdict", || !waiting.own_comments(PULL).expect("there").is_empty());
-    })
-    .await
-    .expect("no panic");
+    let store = database.store().await.expect("a store");
+    let mut asked = std::collections::HashSet::new();
+    let verdict = async {
+        while sim.own_comments(PULL).expect("there").is_empty() {
+            sim.deliver_all().await.expect("sent or refused");
+            for sent in sim.deliveries().iter().filter(|sent| sent.delivered_at.is_some()) {
+                // A server that is slow to reach its database refuses, and would look for what it missed minutes later.
+                if !matches!(sent.status_code, 200..=299) && asked.insert(sent.id) {
+                    sim.redeliver(sent.id).expect("sent before");
+                }
+            }
+            let settled = store.wait_until_settled(PATIENCE).await;
+            settled.expect("the database answers");
+            // Credentials that were refused are tried again after a minute, or with the next comment.
+            if sim.own_comments(PULL).expect("there").is_empty() {
+                sim.post_comment(PULL, "olive", GOOD).expect("posted");
+            }
+        }
+    };
+    let in_time = tokio::time::timeout(PATIENCE, verdict).await.is_ok();
     drop(server);
-    let log = std::fs::read_to_string(folder.path().join("log")).expect("a log");
-    assert!(log.contains("listening"), "there is a log: {log}");
+    let log = folder.log();
+    assert!(in_time, "no verdict; deliveries {:?}; log {log}", sim.deliveries());
     let key_line = sim.app_key_pem().lines().nth(3).expect("a key").to_owned();
     for (what, secret) in [
         ("the webhook secret", sim.webhook_secret()),

@@ -15,9 +15,9 @@ use crate::points;
 use crate::table;
 use crate::wishes::{self, CommentWish, MinimiseWish, ReactionWish, StatusWish};
 
-/// How often something that could not be read is tried again.
+/// How soon something that could not be read is tried again.
 const RETRY_UNAVAILABLE: Duration = Duration::from_secs(60);
-/// How often it is tried after the status said that it cannot be judged.
+/// How rarely it is tried at last, after the status said that it cannot be judged.
 const RETRY_AFTER_DEADLINE: Duration = Duration::from_secs(1800);
 /// A commit this much younger than the sign-off's last edit was not seen by the signer (clocks differ a little).
 const COMMIT_TOLERANCE: TimeDelta = TimeDelta::minutes(2);
@@ -79,14 +79,15 @@ impl Look<'_> {
             .and_then(|text| text.parse::<DateTime<Utc>>().ok())
             .unwrap_or(self.now);
         let hopeless = missing.iter().all(|cause| cause.kind != CauseKind::Transient);
-        let over = self.now - since >= TimeDelta::minutes(i64::from(self.policy.policy.timing.cannot_judge_after));
+        let age = self.now - since;
+        let given_up = hopeless || age >= TimeDelta::minutes(i64::from(self.policy.policy.timing.cannot_judge_after));
         let mut changes = Changes {
             publications: reactions,
             ..Changes::default()
         };
         // What was decided for this head stays; a fault of the infrastructure never replaces it.
         if before.is_none() {
-            let line = if hopeless || over {
+            let line = if given_up {
                 let what = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
                 waiting_line(&HeadState::CannotJudge(&what))
             } else {
@@ -97,23 +98,18 @@ impl Look<'_> {
                 .publications
                 .push(StatusWish::new(&self.pull.head_sha, context, line, Some(found.item.url.clone())).row(None));
         }
-        if hopeless || (over && payload.get(DEADLINE_NOTED).is_none()) {
+        if given_up && payload.get(DEADLINE_NOTED).is_none() {
             changes.audit.push(self.audit(
                 "cannot_judge",
                 "the evidence could not be read",
                 json!({ "missing": missing }),
             ));
         }
-        let delay = if hopeless || over {
-            RETRY_AFTER_DEADLINE
-        } else {
-            RETRY_UNAVAILABLE
-        };
-        let mut payload = json!({ UNAVAILABLE_SINCE: since.to_rfc3339() });
-        if over {
-            payload[DEADLINE_NOTED] = Value::Bool(true);
+        let mut next = json!({ UNAVAILABLE_SINCE: since.to_rfc3339() });
+        if given_up || payload.get(DEADLINE_NOTED).is_some() {
+            next[DEADLINE_NOTED] = Value::Bool(true);
         }
-        (changes, Next::After(delay, payload))
+        (changes, Next::After(retry_after(given_up, age), next))
     }
 
     async fn decided(
@@ -248,6 +244,20 @@ impl Look<'_> {
     }
 }
 
+/// The wait before the next look at evidence that could not be read for so long already.
+///
+/// What was refused may be given a minute later: GitHub refuses fresh tokens now and then, and permissions are granted. Each wait is
+/// as long as all before it together.
+fn retry_after(given_up: bool, age: TimeDelta) -> Duration {
+    if given_up {
+        age.to_std()
+            .unwrap_or_default()
+            .clamp(RETRY_UNAVAILABLE, RETRY_AFTER_DEADLINE)
+    } else {
+        RETRY_UNAVAILABLE
+    }
+}
+
 /// The number of the newest comment that was wished for a sign-off; 0 where there was none.
 fn newest_comment(known: &[Publication], signoff: SignoffKey) -> u32 {
     known
@@ -275,4 +285,24 @@ fn committed_after(evidence: &Evidence) -> Option<&CommitSha> {
         .iter()
         .find(|commit| commit.sha == evidence.pull_request.head_sha)?;
     (head.committed_at? > evidence.signoff.updated_at + COMMIT_TOLERANCE).then_some(&head.sha)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_refused_is_tried_soon_and_then_more_rarely() {
+        let mut age = TimeDelta::zero();
+        let mut waits = Vec::new();
+        while waits.len() < 8 {
+            let wait = retry_after(true, age);
+            waits.push(wait.as_secs() / 60);
+            age += TimeDelta::from_std(wait).unwrap();
+        }
+        assert_eq!(waits, [1, 1, 2, 4, 8, 16, 30, 30]);
+        assert_eq!(retry_after(false, TimeDelta::minutes(20)), RETRY_UNAVAILABLE);
+        // A clock that was set back.
+        assert_eq!(retry_after(true, TimeDelta::minutes(-5)), RETRY_UNAVAILABLE);
+    }
 }
