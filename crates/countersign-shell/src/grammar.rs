@@ -175,8 +175,8 @@ fn our_stmt(stmt: &Stmt, out: &mut BTreeMap<Pos, String>, depth: usize) {
             rest.iter().for_each(|(_, s)| our_stmt(s, out, depth));
         }
         StmtKind::Group(body) | StmtKind::Subshell(body) => our_block(body, out, depth),
-        StmtKind::CFor { init, cond, step, body } => {
-            [init, cond, step].into_iter().for_each(|w| our_word(w, out, depth));
+        StmtKind::CFor { head, body } => {
+            head.iter().for_each(|w| our_word(w, out, depth));
             our_block(body, out, depth);
         }
         StmtKind::If { arms, otherwise } => {

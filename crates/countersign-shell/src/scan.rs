@@ -340,8 +340,8 @@ impl<'s> Scanner<'s> {
                 rest.iter().for_each(|(_, s)| self.stmt(s));
             }
             StmtKind::Group(body) | StmtKind::Subshell(body) => self.block(body),
-            StmtKind::CFor { init, cond, step, body } => {
-                [init, cond, step].into_iter().for_each(|w| self.inside(w));
+            StmtKind::CFor { head, body } => {
+                head.iter().for_each(|w| self.inside(w));
                 self.block(body);
             }
             StmtKind::If { arms, otherwise } => {

@@ -116,8 +116,8 @@ impl Walk {
                 words.iter().flatten().for_each(|w| self.value(w));
                 self.block(body);
             }
-            StmtKind::CFor { init, cond, step, body } => {
-                [init, cond, step].into_iter().for_each(|w| self.arithmetic(w));
+            StmtKind::CFor { head, body } => {
+                head.iter().for_each(|w| self.arithmetic(w));
                 self.block(body);
             }
             StmtKind::While { cond, body, .. } => {

@@ -143,7 +143,7 @@ impl Evaluator<'_> {
             StmtKind::If { arms, otherwise } => self.if_stmt(arms, otherwise.as_ref(), worlds, at),
             StmtKind::Case { subject, items } => self.case_stmt(subject, items, worlds, at),
             StmtKind::For { name, words, body } => self.for_stmt(name, words.as_deref(), body, worlds, at),
-            StmtKind::CFor { init, cond, step, body } => self.c_for_stmt([init, cond, step], body, worlds, at),
+            StmtKind::CFor { head, body } => self.c_for_stmt(head, body, worlds, at),
             StmtKind::While { until, cond, body } => self.while_stmt(*until, cond, body, worlds, at),
             StmtKind::Function { name, body } => {
                 let own = worlds

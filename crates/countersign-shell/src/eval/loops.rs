@@ -53,7 +53,7 @@ impl Evaluator<'_> {
 
     pub(super) fn c_for_stmt(
         &mut self,
-        head: [&WordNode; 3],
+        head: &[WordNode; 3],
         body: &Block,
         worlds: Vec<World>,
         at: Span,
@@ -61,8 +61,8 @@ impl Evaluator<'_> {
         let mut started = Vec::with_capacity(worlds.len());
         let mut done = Vec::new();
         for mut world in worlds {
-            let _ = self.arith_status(&mut world, head[0], at);
-            match self.known_rounds(&world, &Head::Counts(head[1], head[2]), body, at) {
+            let _ = self.arith_status(&mut world, &head[0], at);
+            match self.known_rounds(&world, &Head::Counts(&head[1], &head[2]), body, at) {
                 Some(after) => done.push(after),
                 None if self.stop => done.push(world),
                 None => started.push(world),
@@ -72,12 +72,12 @@ impl Evaluator<'_> {
             let mut asked = Vec::with_capacity(worlds.len());
             for mut world in worlds {
                 if round != Round::Number(0) {
-                    let _ = e.arith_status(&mut world, head[2], at);
+                    let _ = e.arith_status(&mut world, &head[2], at);
                 }
                 world.status = if head[1].is_blank() {
                     crate::world::Status::Known(0)
                 } else {
-                    e.arith_status(&mut world, head[1], at)
+                    e.arith_status(&mut world, &head[1], at)
                 };
                 asked.push(world);
             }

@@ -51,10 +51,9 @@ pub(crate) enum StmtKind {
         words: Option<Vec<Word>>,
         body: Block,
     },
+    /// The three expressions in their order.
     CFor {
-        init: Word,
-        cond: Word,
-        step: Word,
+        head: Box<[Word; 3]>,
         body: Block,
     },
     While {
@@ -66,7 +65,7 @@ pub(crate) enum StmtKind {
         name: Arc<str>,
         body: Arc<Stmt>,
     },
-    Test(Cond),
+    Test(Box<Cond>),
     Arith(Word),
     /// A compound command with redirections.
     Redirected(Box<Stmt>, Vec<Redir>),
@@ -104,7 +103,7 @@ pub(crate) struct Simple {
 #[derive(Debug)]
 pub(crate) enum Arg {
     Word(Word),
-    Assign(Assign),
+    Assign(Box<Assign>),
 }
 
 #[derive(Debug)]

@@ -5,6 +5,12 @@ use super::ast::{Part, PartKind, Word};
 /// Words that one word may become; above it the braces stay as they are.
 const MAX_WORDS: usize = 2048;
 
+/// Whether a word may hold a brace expression.
+pub(super) fn may_expand(word: &Word) -> bool {
+    let opens = |part: &Part| matches!(&part.kind, PartKind::Lit(text) if !part.quoted && text.contains('{'));
+    word.parts.iter().any(opens)
+}
+
 /// The words a word becomes; itself when it holds no brace expression.
 pub(super) fn expand(word: Word) -> Vec<Word> {
     let mut done = Vec::new();
@@ -33,7 +39,7 @@ fn split(word: &Word) -> Option<Vec<Word>> {
         PartKind::Lit(text) if !part.quoted => Some(text.clone()),
         _ => None,
     };
-    if !word.parts.iter().any(|p| unquoted(p).is_some_and(|t| t.contains('{'))) {
+    if !may_expand(word) {
         return None;
     }
     let mut chars: Vec<(Place, u8)> = Vec::new();

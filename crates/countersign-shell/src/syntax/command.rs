@@ -28,7 +28,7 @@ impl Parser<'_> {
                 if simple.words.is_empty() {
                     simple.assigns.push(assign);
                 } else {
-                    simple.words.push(Arg::Assign(assign));
+                    simple.words.push(Arg::Assign(Box::new(assign)));
                 }
                 end_line = self.here().line;
                 continue;
@@ -38,14 +38,15 @@ impl Parser<'_> {
             };
             for word in words {
                 if simple.words.is_empty() {
-                    let name = word.literal().filter(|_| !word.any_quoted());
+                    let name = word.literal_text().filter(|_| !word.any_quoted());
                     declares = name.as_deref().is_some_and(|n| DECLARATIONS.contains(&n));
                     if let Some(name) = name
                         && simple.assigns.is_empty()
                         && simple.redirs.is_empty()
                         && self.eat_function_brackets()
                     {
-                        return self.function_body(at, name.into());
+                        let name = Arc::from(&*name);
+                        return self.function_body(at, name);
                     }
                 }
                 if simple.words.len() < self.limits.words {
@@ -62,6 +63,9 @@ impl Parser<'_> {
         if self.pos == start || (simple.assigns.is_empty() && simple.words.is_empty() && simple.redirs.is_empty()) {
             return None;
         }
+        simple.words.shrink_to_fit();
+        simple.assigns.shrink_to_fit();
+        simple.redirs.shrink_to_fit();
         Some(Stmt {
             at,
             end_line,
@@ -84,7 +88,7 @@ impl Parser<'_> {
     }
 
     /// A name at the cursor, taken.
-    pub(super) fn name(&mut self) -> Option<String> {
+    pub(super) fn name(&mut self) -> Option<&str> {
         let start = self.pos;
         while let Some(b) = self.peek() {
             if b == b'_' || b.is_ascii_alphabetic() || (b.is_ascii_digit() && self.pos > start) {
@@ -93,7 +97,7 @@ impl Parser<'_> {
                 break;
             }
         }
-        (self.pos > start).then(|| self.text[start..self.pos].to_string())
+        (self.pos > start).then(|| &self.text[start..self.pos])
     }
 
     /// `name=…`, `name+=…`, `name[i]=…`, `name=( … )`; the cursor stays where it was if none is here.
@@ -187,7 +191,7 @@ impl Parser<'_> {
                 });
                 items.push(ArrayItem { key: Some(key), value });
             } else if let Some(words) = self.words(Context::Command) {
-                items.extend(words.into_iter().map(|value| ArrayItem { key: None, value }));
+                items.extend(words.map(|value| ArrayItem { key: None, value }));
             }
             if items.len() > self.limits.words {
                 self.issue(
@@ -205,11 +209,15 @@ impl Parser<'_> {
             }
         }
         self.leave();
+        items.shrink_to_fit();
         items
     }
 
     /// A redirection, if one starts here.
     pub(super) fn redirection(&mut self) -> Option<Redir> {
+        if !matches!(self.peek(), Some(b'<' | b'>' | b'&' | b'{' | b'0'..=b'9')) {
+            return None;
+        }
         let (start, at) = (self.pos, self.here());
         let mut fd = None;
         let digits = self.bytes[self.pos..].iter().take_while(|b| b.is_ascii_digit()).count();

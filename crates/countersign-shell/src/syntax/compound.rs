@@ -33,7 +33,7 @@ impl Parser<'_> {
             }
             "[[" => {
                 self.pos += 2;
-                StmtKind::Test(self.cond(at))
+                StmtKind::Test(Box::new(self.cond(at)))
             }
             "function" => return self.function_keyword(at),
             _ if self.starts_with("((") => match self.arith_command() {
@@ -119,6 +119,7 @@ impl Parser<'_> {
                 break;
             }
         }
+        arms.shrink_to_fit();
         StmtKind::If { arms, otherwise }
     }
 
@@ -150,7 +151,7 @@ impl Parser<'_> {
         if self.starts_with("((") {
             return self.c_style_for(at);
         }
-        let name = self.name().unwrap_or_default();
+        let name: Arc<str> = self.name().unwrap_or_default().into();
         if name.is_empty() {
             self.issue(IssueKind::Unexpected, at, "`for` without a name".into());
         }
@@ -173,11 +174,7 @@ impl Parser<'_> {
             self.pos += 1;
         }
         let body = self.do_group(at);
-        StmtKind::For {
-            name: name.into(),
-            words,
-            body,
-        }
+        StmtKind::For { name, words, body }
     }
 
     fn c_style_for(&mut self, at: Pos) -> StmtKind {
@@ -195,10 +192,9 @@ impl Parser<'_> {
         }
         let body = self.do_group(at);
         let mut parts = parts.into_iter();
+        let mut next = || parts.next().unwrap_or_default();
         StmtKind::CFor {
-            init: parts.next().unwrap_or_default(),
-            cond: parts.next().unwrap_or_default(),
-            step: parts.next().unwrap_or_default(),
+            head: Box::new([next(), next(), next()]),
             body,
         }
     }
@@ -264,6 +260,7 @@ impl Parser<'_> {
             } else {
                 CaseEnd::Break
             };
+            patterns.shrink_to_fit();
             items.push(CaseItem { patterns, body, end });
             if self.pos == before {
                 let message = "not a `case` pattern".into();
@@ -271,6 +268,7 @@ impl Parser<'_> {
                 self.bump_char();
             }
         }
+        items.shrink_to_fit();
         StmtKind::Case { subject, items }
     }
 

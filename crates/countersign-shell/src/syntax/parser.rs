@@ -1,10 +1,12 @@
 //! The parser's cursor and the parsed script: positions, issues, bounds, statement lists.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::ast::{AndOr, Block, HereDoc, Pos, Stmt, StmtKind, Word};
+use super::word::Parts;
 use crate::limits::Limits;
 use crate::value::Value;
 
@@ -139,6 +141,10 @@ pub(super) struct Parser<'t> {
     /// Reading stopped: every loop ends.
     pub(super) fatal: bool,
     pub(super) holes: usize,
+    /// Room for the parts of the next word.
+    pub(super) spare: Parts,
+    /// The line that was asked for last: the next is mostly the same, or near.
+    last_line: Cell<usize>,
 }
 
 /// Bound on the issues kept: a hostile file must not fill the report.
@@ -165,11 +171,20 @@ impl<'t> Parser<'t> {
             heredocs: Vec::new(),
             fatal: false,
             holes,
+            spare: Parts::default(),
+            last_line: Cell::new(0),
         }
     }
 
     pub(super) fn pos_at(&self, byte: usize) -> Pos {
-        let line = self.line_starts.partition_point(|&s| s <= byte).saturating_sub(1);
+        let begins = |line: usize| self.line_starts.get(line).is_none_or(|start| *start > byte);
+        let holds = |line: usize| !begins(line) && begins(line + 1);
+        let last = self.last_line.get();
+        let line = match [last, last + 1].into_iter().find(|line| holds(*line)) {
+            Some(line) => line,
+            None => self.line_starts.partition_point(|&s| s <= byte).saturating_sub(1),
+        };
+        self.last_line.set(line);
         let start = self.line_starts.get(line).copied().unwrap_or(0);
         let col = (byte - start) as u32;
         if line == 0 {
@@ -380,6 +395,7 @@ impl<'t> Parser<'t> {
             }
         }
         self.leave();
+        block.stmts.shrink_to_fit();
         block
     }
 
@@ -443,12 +459,14 @@ impl<'t> Parser<'t> {
             }
             return None;
         };
-        let mut stages = vec![first];
+        let mut stages = Vec::new();
+        let mut first = Some(first);
         loop {
             self.skip_blanks();
             if self.peek() != Some(b'|') || self.peek_at(1) == Some(b'|') {
                 break;
             }
+            stages.extend(first.take());
             self.pos += 1;
             self.eat("&");
             self.skip_newlines();
@@ -461,10 +479,10 @@ impl<'t> Parser<'t> {
                 }
             }
         }
-        let end_line = stages.last().map_or(at.line, |s| s.end_line);
-        let mut stmt = match stages.len() {
-            1 => stages.remove(0),
-            _ => Stmt {
+        let end_line = stages.last().or(first.as_ref()).map_or(at.line, |s| s.end_line);
+        let mut stmt = match first.or_else(|| (stages.len() == 1).then(|| stages.remove(0))) {
+            Some(only) => only,
+            None => Stmt {
                 at,
                 end_line,
                 kind: StmtKind::Pipeline(stages),

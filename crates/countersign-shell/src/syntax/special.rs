@@ -48,7 +48,7 @@ impl Parser<'_> {
 
     pub(super) fn arith_until(&mut self, end: usize) -> Word {
         let at = self.here();
-        let mut parts = Parts::new();
+        let mut parts = Parts::default();
         if self.enter() {
             while self.pos < end && !self.fatal {
                 match self.peek() {

@@ -34,6 +34,7 @@ pub(crate) const HOLE: char = '\u{E000}';
 pub(crate) const HOLE_END: char = '\u{E001}';
 
 /// Collects parts, splitting literals by line so that each keeps its own place.
+#[derive(Default)]
 pub(super) struct Parts {
     pub(super) parts: Vec<Part>,
     pub(super) buffer: String,
@@ -42,15 +43,6 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    pub(super) fn new() -> Self {
-        Parts {
-            parts: Vec::new(),
-            buffer: String::new(),
-            start: 0,
-            quoted: false,
-        }
-    }
-
     pub(super) fn text(&mut self, parser: &Parser<'_>, text: &str, quoted: bool, at: usize) {
         if self.quoted != quoted || self.buffer.ends_with('\n') {
             self.flush(parser);
@@ -88,17 +80,36 @@ impl Parts {
 
 impl Parser<'_> {
     /// A word after brace expansion: usually one.
-    pub(super) fn words(&mut self, context: Context) -> Option<Vec<Word>> {
+    pub(super) fn words(&mut self, context: Context) -> Option<impl Iterator<Item = Word> + use<>> {
         let word = self.word(context)?;
-        Some(super::brace::expand(word))
+        let (one, more) = if super::brace::may_expand(&word) {
+            (None, super::brace::expand(word))
+        } else {
+            (Some(word), Vec::new())
+        };
+        Some(one.into_iter().chain(more))
     }
 
     pub(super) fn word(&mut self, context: Context) -> Option<Word> {
-        let (start, at) = (self.pos, self.here());
-        let mut parts = Parts::new();
+        let start = self.pos;
+        // Most calls find that no word begins here.
+        if self
+            .peek()
+            .is_none_or(|byte| self.ends(context, byte, 0) && byte != b'(')
+        {
+            return None;
+        }
+        let at = self.here();
+        // Most words have one part: they are collected elsewhere, so that a word takes no more room than it needs.
+        let mut parts = std::mem::take(&mut self.spare);
         self.scan(context, &mut parts);
         parts.flush(self);
-        (self.pos > start).then_some(Word { at, parts: parts.parts })
+        let word = Word {
+            at,
+            parts: parts.parts.drain(..).collect(),
+        };
+        self.spare = parts;
+        (self.pos > start).then_some(word)
     }
 
     pub(super) fn word_until(&mut self, end: usize) -> Word {
@@ -343,7 +354,7 @@ impl Parser<'_> {
     /// The text of a here-document between the cursor and `end`.
     pub(super) fn heredoc_text(&mut self, end: usize, quoted: bool, strip_tabs: bool) -> Word {
         let at = self.here();
-        let mut parts = Parts::new();
+        let mut parts = Parts::default();
         let mut line_start = true;
         while self.pos < end && !self.fatal {
             if line_start && strip_tabs {
@@ -422,11 +433,12 @@ impl Parser<'_> {
     pub(super) fn display(&self, start: usize) -> Arc<str> {
         let text = &self.text[start..self.pos.max(start)];
         let line = text.lines().next().unwrap_or("");
-        let mut short: String = line.chars().take(120).collect();
+        let short = line.char_indices().nth(120).map_or(line, |(end, _)| &line[..end]);
         if short.len() < text.len() {
-            short.push('…');
+            format!("{short}…").into()
+        } else {
+            short.into()
         }
-        short.into()
     }
 
     fn process_substitution(&mut self, parts: &mut Parts, input: bool) {
