@@ -8,6 +8,7 @@ use countersign_core::{Cause, CauseKind, CommitSha, Evidence, Observed};
 use countersign_matrix::Configs;
 use countersign_policy::{LoadedPolicy, Policy, ScriptRules};
 use countersign_records::changelog::{ChangelogRules, History};
+use countersign_records::models::{ModelsRules, ModelsTable};
 use countersign_shell::ScriptCache;
 use countersign_signoff::{AuthorInfo, Recognition, Template};
 
@@ -209,6 +210,24 @@ impl<'a> Context<'a> {
             Some(entry) => self.memo.history(&entry.id, text, rules),
             None => Arc::new(History::read(text.as_bytes(), rules)),
         }
+    }
+
+    /// The models file of the target branch, read; nothing where there is none.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn models(&self, rules: &ModelsRules) -> Result<Option<Arc<ModelsTable>>, Cause> {
+        let path = &self.policy().paths.models;
+        let text = match self.evidence.trusted_file(path) {
+            Observed::Present(text) => text,
+            Observed::Absent => return Ok(None),
+            Observed::Unavailable(cause) => return Err(cause),
+        };
+        let read = self.memo.models(&text, rules).map_err(|error| {
+            let what = format!("{path} on the target branch");
+            Cause::new(CauseKind::Malformed, what, error.to_string())
+        })?;
+        Ok(Some(read))
     }
 
     /// The scripts that the pull request changes or that touched entries run.

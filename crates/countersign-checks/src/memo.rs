@@ -9,6 +9,7 @@ use countersign_core::{BlobId, Cause, CommitSha, Evidence};
 use countersign_matrix::{Configs, Files as _, MatrixRules, Near};
 use countersign_policy::{Policy, ScriptRules};
 use countersign_records::changelog::{ChangelogRules, History};
+use countersign_records::models::{self, ModelsError, ModelsRules, ModelsTable};
 use countersign_shell::ScriptCache;
 
 use crate::facts::acts::Patterns;
@@ -42,6 +43,7 @@ pub struct Memo {
 struct Kept {
     configs: Mutex<Vec<(Key, Read)>>,
     histories: Mutex<Vec<(BlobId, Arc<History>)>>,
+    models: Mutex<Vec<(Arc<str>, Models)>>,
     patterns: Mutex<Vec<(ScriptRules, Arc<Patterns>)>>,
     scripts: Mutex<Vec<ScriptCache>>,
 }
@@ -71,8 +73,11 @@ impl Drop for Lent {
     }
 }
 
-/// Configs, and the texts of the master configs that they were read from.
+/// Configs, and the texts that they were read from: master configs, then the runners file.
 type Read = (Arc<Configs>, Arc<[Option<Arc<str>>]>);
+
+/// A models file, or why it cannot be read.
+type Models = Result<Arc<ModelsTable>, ModelsError>;
 
 /// The one with a key, which moves to the front.
 fn find<K: PartialEq, V: Clone>(kept: &Mutex<Vec<(K, V)>>, key: &K) -> Option<V> {
@@ -172,7 +177,8 @@ impl Memo {
         }
         // Which files exist beside these is asked of the tree when entries are resolved, not here.
         if covered {
-            let texts = layout.masters.iter().map(|path| files.read(path)).collect();
+            let paths = layout.masters.iter().chain([&layout.runners]);
+            let texts = paths.map(|path| files.read(path)).collect();
             let mut kept = locked(&self.kept.configs);
             if kept.len() >= KEPT {
                 forget(&mut kept, |(older, _), (newer, _)| older.rules == newer.rules);
@@ -196,6 +202,18 @@ impl Memo {
             let patterns = Arc::new(Patterns::new(rules));
             keep(&self.kept.patterns, rules.clone(), patterns.clone());
             patterns
+        })
+    }
+
+    /// A models file, read.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub(crate) fn models(&self, text: &Arc<str>, rules: &ModelsRules) -> Models {
+        find(&self.kept.models, text).unwrap_or_else(|| {
+            let read = models::read(text, rules).map(Arc::new);
+            keep(&self.kept.models, text.clone(), read.clone());
+            read
         })
     }
 

@@ -21,7 +21,7 @@ use crate::rules::{Layout, MatrixRules};
 pub struct Near<'n> {
     /// What was read.
     pub configs: &'n Configs,
-    /// The texts of its master configs, in the layout's order; `None` for a missing one.
+    /// The texts of its master configs, in the layout's order, then that of its runners file; `None` for a missing one.
     pub texts: &'n [Option<Arc<str>>],
     /// Whether it was read by the same rules. By others its entries are judged anew, but their YAML need not be read again.
     pub same_rules: bool,
@@ -33,14 +33,19 @@ impl Configs {
     pub fn read_beside(files: &dyn Files, layout: &Layout, rules: &MatrixRules, near: Near<'_>) -> Self {
         Self {
             masters: masters(files, layout, rules, near).unwrap_or_else(|| read_masters(files, layout, rules)),
-            runners: read_runners(files, layout),
+            runners: match near.texts.last() {
+                Some(Some(old)) if files.read(&layout.runners).is_some_and(|new| new == *old) => {
+                    near.configs.runners.clone()
+                }
+                _ => Arc::new(read_runners(files, layout)),
+            },
         }
     }
 }
 
 fn masters(files: &dyn Files, layout: &Layout, rules: &MatrixRules, near: Near<'_>) -> Option<Masters> {
     let known = &near.configs.masters;
-    if !known.duplicates.is_empty() || known.anchors || near.texts.len() != layout.masters.len() {
+    if !known.duplicates.is_empty() || known.anchors || near.texts.len() != layout.masters.len() + 1 {
         return None;
     }
     let mut masters = Masters::default();

@@ -89,7 +89,7 @@ pub struct Configs {
     /// The master configs.
     pub masters: Masters,
     /// The runners file.
-    pub runners: Runners,
+    pub runners: Arc<Runners>,
 }
 
 impl Configs {
@@ -98,7 +98,7 @@ impl Configs {
     pub fn read(files: &dyn Files, layout: &Layout, rules: &MatrixRules) -> Self {
         Self {
             masters: read_masters(files, layout, rules),
-            runners: read_runners(files, layout),
+            runners: Arc::new(read_runners(files, layout)),
         }
     }
 

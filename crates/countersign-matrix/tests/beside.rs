@@ -62,7 +62,8 @@ fn read_beside(texts: [&str; 2], rules: [&MatrixRules; 2]) -> [Configs; 2] {
     let layout = policy().layout;
     let [before, after] = texts.map(|text| files(text, SECOND));
     let near = Configs::read(&before, &layout, rules[0]);
-    let texts: Vec<Option<Arc<str>>> = layout.masters.iter().map(|path| before.read(path)).collect();
+    let paths = layout.masters.iter().chain([&layout.runners]);
+    let texts: Vec<Option<Arc<str>>> = paths.map(|path| before.read(path)).collect();
     let beside = Near {
         configs: &near,
         texts: &texts,

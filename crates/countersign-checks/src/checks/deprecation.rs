@@ -35,9 +35,9 @@ use std::sync::Arc;
 use chrono::{DateTime, NaiveDate, Utc};
 use countersign_core::outcome::{CheckReport, Finding, Findings, Location, Outcome, OutcomeKind};
 use countersign_core::text::{code, link};
-use countersign_core::{Cause, CauseKind, Observed, Text, text};
+use countersign_core::{Cause, CauseKind, Text, text};
 use countersign_matrix::{Entry, ScenarioType};
-use countersign_records::models::{self, Arm, ModelsRules, ModelsTable, Query, Source, Status, utc_day};
+use countersign_records::models::{Arm, ModelsRules, ModelsTable, Query, Source, Status, utc_day};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -111,9 +111,12 @@ impl TypedCheck for Deprecation {
         if own.is_empty() && shared.is_empty() {
             return CheckReport::not_applicable("no entry that runs is touched");
         }
-        let path = &cx.policy().paths.models;
-        let table = match table(cx, path, rules) {
-            Ok(table) => table,
+        let table = match cx.models(rules) {
+            Ok(Some(table)) => table,
+            Ok(None) => {
+                let what = format!("{} on the target branch", cx.policy().paths.models);
+                return CheckReport::unavailable(&Cause::new(CauseKind::Malformed, what, "the file is not there"));
+            }
             Err(cause) => return CheckReport::unavailable(&cause),
         };
         let day = utc_day(instant(cx, params));
@@ -137,15 +140,6 @@ fn instant(cx: &Context<'_>, params: &Params) -> DateTime<Utc> {
             let best = cx.sweep().ok().flatten().and_then(|sweep| sweep.best.as_ref());
             best.filter(|best| best.good()).map_or(cx.evidence.now, |best| best.run.created_at)
         }
-    }
-}
-
-fn table(cx: &Context<'_>, path: &str, rules: &ModelsRules) -> Result<ModelsTable, Cause> {
-    let malformed = |why: String| Cause::new(CauseKind::Malformed, format!("{path} on the target branch"), why);
-    match cx.evidence.trusted_file(path) {
-        Observed::Present(text) => models::read(&text, rules).map_err(|error| malformed(error.to_string())),
-        Observed::Absent => Err(malformed("the file is not there".into())),
-        Observed::Unavailable(cause) => Err(cause),
     }
 }
 

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use countersign_core::outcome::{CheckReport, Finding, Location, OutcomeKind};
 use countersign_core::text::code;
-use countersign_core::{Cause, CauseKind, Observed, Text, text};
+use countersign_core::{Cause, Observed, Text, text};
 use countersign_launch::{Fact, Launch, Source};
 use countersign_matrix::{Entry, resolve};
 use countersign_records::models::{self, ModelsTable};
@@ -138,7 +138,10 @@ fn judge(cx: &Context<'_>, params: &Params) -> Result<CheckReport, Cause> {
                 if let Some(name) = foreign_draft(server) {
                     let table = match &agreed {
                         Some(table) => table,
-                        None => agreed.insert(agreed_drafts(cx)?),
+                        None => agreed.insert(match &cx.policy().models {
+                            Some(rules) => cx.models(rules)?,
+                            None => None,
+                        }),
                     };
                     draft_model(table, entry, group, server, name, &mut tally);
                 }
@@ -227,22 +230,7 @@ fn foreign_draft(server: &Launch) -> Option<&str> {
     }
 }
 
-/// The models file of the target branch, for the drafts that it agrees on; `None` where there is none.
-fn agreed_drafts(cx: &Context<'_>) -> Result<Option<ModelsTable>, Cause> {
-    let Some(rules) = &cx.policy().models else {
-        return Ok(None);
-    };
-    let path = &cx.policy().paths.models;
-    match cx.evidence.trusted_file(path) {
-        Observed::Present(text) => models::read(&text, rules)
-            .map(Some)
-            .map_err(|error| Cause::new(CauseKind::Malformed, format!("{path} on the target branch"), error.to_string())),
-        Observed::Absent => Ok(None),
-        Observed::Unavailable(cause) => Err(cause),
-    }
-}
-
-fn draft_model(agreed: &Option<ModelsTable>, entry: &Entry, group: &Group, server: &Launch, name: &str, tally: &mut Tally) {
+fn draft_model(agreed: &Option<Arc<ModelsTable>>, entry: &Entry, group: &Group, server: &Launch, name: &str, tally: &mut Tally) {
     let row = agreed.as_ref().and_then(|table| table.engines.get(&*entry.head.model_prefix));
     let names = |row: &models::EngineRow| row.drafts.split(|c: char| c.is_whitespace() || "`,;()".contains(c)).any(|word| same_model(word, name));
     if row.is_some_and(names) {

@@ -93,6 +93,25 @@ const MODULES: &[(&str, Engine, Role, bool)] = &[
     ("dynamo.router", Engine::Router, Role::Router, false),
 ];
 
+/// Whether a command in which this word stands, without its folder, may start a server: one without such a word starts none.
+pub(crate) fn is_telling(base: &str) -> bool {
+    matches!(
+        base,
+        "vllm"
+            | "vllm-rs"
+            | "sglang"
+            | "trtllm-serve"
+            | "vllm-router"
+            | "sglang-router"
+            | "atomesh"
+            | "smg"
+            | "-m"
+            | "docker"
+            | "podman"
+            | "nerdctl"
+    )
+}
+
 /// Finds the server that a command starts; `None` if it starts none.
 pub fn detect(argv: &[Arg]) -> Option<Program> {
     let word = |i: usize| argv.get(i).and_then(|a| a.text.as_known()).unwrap_or("");
@@ -102,6 +121,9 @@ pub fn detect(argv: &[Arg]) -> Option<Program> {
     }
     for i in first..argv.len() {
         let name = base(word(i));
+        if !is_telling(name) {
+            continue;
+        }
         let next = word(i + 1);
         let (engine, role, words, positional) = match name {
             "vllm" | "vllm-rs" if next == "serve" => (Engine::Vllm, Role::Aggregated, 2, true),

@@ -12,8 +12,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use detect::is_assignment as is_assignment_word;
 pub use detect::{Program, SHELL_OPAQUE, detect};
+pub(crate) use detect::{is_assignment as is_assignment_word, is_telling};
 pub use parse::{Parsed, parse_flags, parse_options_tree};
 pub use tables::{Alias, Table, flag_environment, normalise, table};
 

@@ -228,15 +228,21 @@ fn server_scripts(
             let rows: Vec<&matrix::Row> = places.iter().map(|at| points[*at].0).collect();
             let plain = script::Surroundings::default();
             let setups = rows.iter().map(|row| script::setup(tree, row, &own, &plain)).collect();
-            script::evaluate_for_all(tree, &rows, setups, &[], |nth, evaluation, (lane, _)| {
-                let Some(handed) = script::handed_over(evaluation, program, lane) else {
-                    return false;
-                };
-                let at = places[nth];
-                around[at].inherited.extend(handed);
-                out[at].0.files.extend(evaluation.files.iter().map(|f| f.to_string()));
-                true
-            });
+            script::evaluate_for_all(
+                tree,
+                &rows,
+                setups,
+                (&[], Some(program.as_str())),
+                |nth, evaluation, (lane, _)| {
+                    let Some(handed) = script::handed_over(evaluation, program, lane) else {
+                        return false;
+                    };
+                    let at = places[nth];
+                    around[at].inherited.extend(handed);
+                    out[at].0.files.extend(evaluation.files.iter().map(|f| f.to_string()));
+                    true
+                },
+            );
         }
     }
     let rows: Vec<&matrix::Row> = points.iter().map(|(row, _)| *row).collect();
@@ -252,7 +258,7 @@ fn server_scripts(
             script::setup(tree, row, path, around)
         };
         let setups = rows.iter().zip(&mut around).map(given).collect();
-        script::evaluate_for_all(tree, &rows, setups, &rule.answers, |at, evaluation, lane| {
+        script::evaluate_for_all(tree, &rows, setups, (&rule.answers, None), |at, evaluation, lane| {
             let mut found = out[at].0.clone();
             let calls = script::read(tree, rows[at], evaluation, lane, &mut found);
             let told = calls.is_some();

@@ -18,7 +18,12 @@ use crate::value::{Arg, Source, Text};
 
 /// Evaluates a script for a point and adds what it starts.
 pub(super) fn from_script(tree: &Tree<'_>, row: &matrix::Row, path: &str, out: &mut PointLaunches) {
-    let evaluation = evaluate(tree, row, path, &Surroundings::default());
+    let setup = setup(tree, row, path, &Surroundings::default());
+    let answering = Answering {
+        rules: &[],
+        telling: Some(Telling::new(tree, None)),
+    };
+    let evaluation = shell::evaluate_with(&ShellFiles(tree.files), tree.scripts, &setup, Some(&answering));
     // Nothing differs where one point is evaluated.
     let _ = add_launches(tree, row, path, &evaluation, (0, None), out);
 }
@@ -28,7 +33,7 @@ pub(super) fn from_script_for_all(tree: &Tree<'_>, rows: &[&matrix::Row], path: 
     let plain = Surroundings::default();
     let setups = rows.iter().map(|row| setup(tree, row, path, &plain)).collect();
     let mut out: Vec<PointLaunches> = vec![PointLaunches::default(); rows.len()];
-    evaluate_for_all(tree, rows, setups, &[], |at, evaluation, lane| {
+    evaluate_for_all(tree, rows, setups, (&[], None), |at, evaluation, lane| {
         let mut found = PointLaunches::default();
         let told = add_launches(tree, rows[at], path, evaluation, lane, &mut found);
         if told {
@@ -41,17 +46,21 @@ pub(super) fn from_script_for_all(tree: &Tree<'_>, rows: &[&matrix::Row], path: 
 
 /// Evaluates a script for several points, given by their rows and setups. Points that differ in nothing but plain texts
 /// are evaluated together as far as they go the same way; what is read of it is what evaluating each for itself gives.
-/// `read` is called for each point until it says that it could be told apart; the last time for the point alone.
+/// `read` is called for each point until it says that it could be told apart; the last time for the point alone. Of commands
+/// it is given those that may start a server or a client, or the program that is named.
 pub(super) fn evaluate_for_all(
     tree: &Tree<'_>,
     rows: &[&matrix::Row],
     setups: Vec<shell::Setup>,
-    answers: &[AnswerRule],
+    (answers, program): (&[AnswerRule], Option<&str>),
     mut read: impl FnMut(usize, &Evaluation, Lane<'_>) -> bool,
 ) {
-    let evaluate = |setup: &shell::Setup| {
-        shell::evaluate_with(&ShellFiles(tree.files), tree.scripts, setup, Some(&Answering(answers)))
+    let answering = Answering {
+        rules: answers,
+        telling: Some(Telling::new(tree, program)),
     };
+    let files = ShellFiles(tree.files);
+    let evaluate = |setup: &shell::Setup| shell::evaluate_with(&files, tree.scripts, setup, Some(&answering));
     let mut done = vec![false; setups.len()];
     let mut together = Together::All;
     for first in 0..setups.len() {
@@ -73,8 +82,6 @@ pub(super) fn evaluate_for_all(
                 continue;
             }
             let all: Vec<&shell::Setup> = points.iter().map(|at| &setups[*at]).collect();
-            let answering = Answering(answers);
-            let files = ShellFiles(tree.files);
             shell::evaluate_points(
                 &files,
                 tree.scripts,
@@ -179,12 +186,45 @@ fn add_launches(
     true
 }
 
-struct Answering<'a>(&'a [AnswerRule]);
+/// What is known of programs, and which commands are looked at.
+struct Answering<'a> {
+    rules: &'a [AnswerRule],
+    /// All of them without.
+    telling: Option<Telling<'a>>,
+}
+
+/// Words of which a command must have one to start a server or a client.
+struct Telling<'a> {
+    own: Vec<&'a str>,
+}
+
+impl<'a> Telling<'a> {
+    /// `program` is told of besides, where a script hands over to it.
+    fn new(tree: &Tree<'a>, program: Option<&'a str>) -> Self {
+        let tools = tree.rules.clients.tools.iter();
+        let own = tools.filter_map(|tool| tool.command.first()).map(String::as_str);
+        Telling {
+            own: own.chain(program).collect(),
+        }
+    }
+
+    fn tells(&self, value: &Value) -> bool {
+        if value.varies() {
+            return true;
+        }
+        value.known().is_some_and(|text| {
+            let base = text.rsplit('/').next().unwrap_or_default();
+            crate::engine::is_telling(base)
+                || matches!(base, "-c" | "-lc" | "-ec")
+                || self.own.iter().any(|own| *own == text || *own == base)
+        })
+    }
+}
 
 impl shell::Answers for Answering<'_> {
     fn answer(&self, command: &shell::Command) -> Option<shell::Answer> {
         let name = command.name()?;
-        let rule = self.0.iter().find(|rule| {
+        let rule = self.rules.iter().find(|rule| {
             rule.program == name
                 && command
                     .argv
@@ -198,7 +238,13 @@ impl shell::Answers for Answering<'_> {
     }
 
     fn knows(&self, program: &str) -> bool {
-        self.0.iter().any(|rule| rule.program == program)
+        self.rules.iter().any(|rule| rule.program == program)
+    }
+
+    fn reads(&self, argv: &[shell::Word], assignments: &[(Arc<str>, shell::Word)]) -> bool {
+        let mut words = argv.iter().chain(assignments.iter().map(|(_, word)| word));
+        let Some(telling) = &self.telling else { return true };
+        words.any(|word| telling.tells(&word.value))
     }
 }
 
@@ -215,10 +261,13 @@ pub(super) struct Surroundings<'a> {
     pub(super) files: BTreeMap<String, Arc<str>>,
 }
 
-/// Evaluates a script with the environment of a row.
+/// Evaluates a script with the environment of a row, and keeps all of its commands.
 pub(super) fn evaluate(tree: &Tree<'_>, row: &matrix::Row, path: &str, around: &Surroundings<'_>) -> Evaluation {
     let setup = setup(tree, row, path, around);
-    let answers = Answering(around.answers);
+    let answers = Answering {
+        rules: around.answers,
+        telling: None,
+    };
     shell::evaluate_with(&ShellFiles(tree.files), tree.scripts, &setup, Some(&answers))
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::limits::Limits;
-use crate::output::Command;
+use crate::output::{Command, Word};
 
 /// The scripts of one state of the repository.
 pub trait Files {
@@ -83,6 +83,13 @@ pub trait Answers {
     /// Whether anything is known of a program, whatever its arguments.
     fn knows(&self, program: &str) -> bool {
         let _ = program;
+        true
+    }
+
+    /// Whether the caller is going to look at a command of these words. One that it does not look at, and knows nothing of, is not
+    /// kept: it costs no memory, and points that are evaluated together may part around it.
+    fn reads(&self, argv: &[Word], assignments: &[(Arc<str>, Word)]) -> bool {
+        let _ = (argv, assignments);
         true
     }
 }

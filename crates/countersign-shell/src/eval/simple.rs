@@ -174,6 +174,9 @@ impl Evaluator<'_> {
         invocation: &Invocation<'_>,
         kind: CommandKind,
     ) -> Option<usize> {
+        if !self.is_read(invocation, kind) {
+            return None;
+        }
         let stdin = self.stdin(world, invocation.at);
         let in_function = world
             .frames
@@ -199,6 +202,14 @@ impl Evaluator<'_> {
             files: world.files.clone(),
         };
         self.record(command)
+    }
+
+    /// Whether somebody asks for a command: the caller, or what is known of the program.
+    fn is_read(&self, invocation: &Invocation<'_>, kind: CommandKind) -> bool {
+        self.answers.is_none_or(|answers| {
+            let known = || invocation.arg(0).is_some_and(|name| answers.knows(&name));
+            answers.reads(&invocation.argv, &invocation.assignments) || (kind == CommandKind::External && known())
+        })
     }
 
     /// What is left of the input as one text, where it is known. Every command of a loop may have the same.
