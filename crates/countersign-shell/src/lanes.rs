@@ -65,6 +65,11 @@ impl Lanes {
         !self.is_void() && (0..self.many()).filter(|lane| self.is_alive(*lane)).nth(1).is_some()
     }
 
+    /// Whether values may stand for several points, also where all of these but one were left out.
+    pub(crate) fn are_shared(&self) -> bool {
+        !self.is_void() && self.many() > 1
+    }
+
     /// Whether it holds for none.
     pub(crate) fn is_void(&self) -> bool {
         self.void.get()

@@ -301,7 +301,7 @@ impl Evaluator<'_> {
 
     /// Every variable that differs from the state at the loop's start becomes unknown.
     fn widen(&mut self, world: &mut World, entry: &World, at: Span) {
-        if self.lanes.several() && !self.differ_for_all(&[world.clone(), entry.clone()]) {
+        if self.lanes.are_shared() && !self.differ_for_all(&[world.clone(), entry.clone()]) {
             // What a point leaves as it is stays known for it.
             self.lanes.void();
         }

@@ -522,7 +522,7 @@ impl<'a> Evaluator<'a> {
             }
         }
         if kept.len() > most {
-            if self.lanes.several() && !self.differ_for_all(&kept) {
+            if self.lanes.are_shared() && !self.differ_for_all(&kept) {
                 // A point alone has fewer, or others that are nearest.
                 self.lanes.void();
             }
