@@ -29,6 +29,10 @@ impl Answers for Runs {
     fn reads(&self, argv: &[Word], _: &[(Arc<str>, Word)]) -> bool {
         argv.iter().any(|word| word.value.varies()) || argv.first().is_some_and(|name| runs(&name.value, 0))
     }
+
+    fn may_read(&self, program: &str) -> bool {
+        program == "run"
+    }
 }
 
 fn runs(name: &Value, lane: usize) -> bool {

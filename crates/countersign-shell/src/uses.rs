@@ -22,7 +22,12 @@ pub(crate) struct Uses {
     calls: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// Names called where their output is taken.
     captured: BTreeSet<Arc<str>>,
+    /// Functions that call what is not written as a name, or define functions.
+    open: BTreeSet<Arc<str>>,
 }
+
+/// Where the commands inside here-documents stand, of whichever function.
+const HEREDOCS: &str = "<<";
 
 /// The variables that keep worlds apart, over all scripts read.
 #[derive(Debug, Default)]
@@ -64,11 +69,25 @@ impl Uses {
             captured: false,
         };
         walk.block(&script.body);
+        walk.function = HEREDOCS.into();
         for doc in &script.heredocs {
             walk.value(&doc.body);
         }
         walk.uses
     }
+
+    /// All that a function may call (an empty name: what stands outside of functions), by the names that are written there;
+    /// nothing where that does not tell.
+    pub(crate) fn called(&self, function: &str) -> Option<impl Iterator<Item = &Arc<str>>> {
+        let of = [function, HEREDOCS];
+        let open = of.iter().any(|function| self.open.contains(*function));
+        (!open).then(|| of.into_iter().filter_map(|function| self.calls.get(function)).flatten())
+    }
+}
+
+/// `trap - EXIT`: a handler that is taken away.
+fn resets(simple: &Simple) -> bool {
+    matches!(simple.words.get(1), Some(Arg::Word(word)) if word.literal().as_deref() == Some("-"))
 }
 
 struct Walk {
@@ -125,6 +144,7 @@ impl Walk {
                 self.block(body);
             }
             StmtKind::Function { name, body } => {
+                self.uses.open.insert(self.function.clone());
                 let outer = std::mem::replace(&mut self.function, name.clone());
                 let captured = std::mem::replace(&mut self.captured, false);
                 self.stmt(body);
@@ -174,7 +194,11 @@ impl Walk {
             if self.captured {
                 self.uses.captured.insert(name.clone());
             }
-            self.uses.calls.entry(self.function.clone()).or_default().insert(name);
+            if !(&*name == "trap" && resets(simple)) {
+                self.uses.calls.entry(self.function.clone()).or_default().insert(name);
+            }
+        } else if !simple.words.is_empty() {
+            self.uses.open.insert(self.function.clone());
         }
         for (index, arg) in simple.words.iter().enumerate() {
             match arg {
@@ -205,7 +229,12 @@ impl Walk {
         }
         match &assign.value {
             AssignValue::Scalar(word) => self.value(word),
-            AssignValue::Array(items) => items.iter().for_each(|i| self.value(&i.value)),
+            AssignValue::Array(items) => {
+                for item in items {
+                    item.key.iter().for_each(|key| self.asked(key));
+                    self.value(&item.value);
+                }
+            }
         }
     }
 

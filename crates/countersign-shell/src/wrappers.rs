@@ -213,6 +213,11 @@ pub fn unwrap_wrappers(command: &Command) -> Unwrapped<'_> {
     unwrap_words(&command.argv)
 }
 
+/// Whether a program starts what its words name.
+pub(crate) fn is_wrapper(name: &str) -> bool {
+    WRAPPERS.iter().any(|wrapper| wrapper.name == name)
+}
+
 pub(crate) fn unwrap_words(argv: &[Word]) -> Unwrapped<'_> {
     let mut out = Unwrapped {
         argv,

@@ -196,6 +196,8 @@ struct Answering<'a> {
 /// Words of which a command must have one to start a server or a client.
 struct Telling<'a> {
     own: Vec<&'a str>,
+    /// Whether a program is among them to which the script hands over.
+    with_program: bool,
 }
 
 impl<'a> Telling<'a> {
@@ -205,6 +207,7 @@ impl<'a> Telling<'a> {
         let own = tools.filter_map(|tool| tool.command.first()).map(String::as_str);
         Telling {
             own: own.chain(program).collect(),
+            with_program: program.is_some(),
         }
     }
 
@@ -245,6 +248,13 @@ impl shell::Answers for Answering<'_> {
         let mut words = argv.iter().chain(assignments.iter().map(|(_, word)| word));
         let Some(telling) = &self.telling else { return true };
         words.any(|word| telling.tells(&word.value))
+    }
+
+    fn may_read(&self, program: &str) -> bool {
+        match &self.telling {
+            Some(telling) => telling.with_program || !crate::engine::SHELL_OPAQUE.contains(&program),
+            None => true,
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod distances;
 mod expand;
 mod filters;
 mod flow;
+mod idle;
 mod known;
 mod laned;
 mod loops;
@@ -331,7 +332,7 @@ impl<'a> Evaluator<'a> {
             .chain(exited.into_iter().map(|w| (w, false)))
         {
             match world.exit_trap.take() {
-                Some(text) if !text.is_empty() => {
+                Some(text) if !text.is_empty() && !self.is_idle(&text, &world) => {
                     let mut copy = world.clone();
                     copy.flow = Flow::Normal;
                     match handlers.iter_mut().find(|(t, _)| *t == text) {

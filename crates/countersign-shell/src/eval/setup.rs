@@ -92,4 +92,11 @@ pub trait Answers {
         let _ = (argv, assignments);
         true
     }
+
+    /// Whether the caller may look at a command whose first word is a program of this name, whatever the others. It is not
+    /// asked of commands of the shell itself, and of those that start others (`bash`, `eval`, `timeout`).
+    fn may_read(&self, program: &str) -> bool {
+        let _ = program;
+        true
+    }
 }
