@@ -30,8 +30,8 @@ impl Answers for Runs {
         argv.iter().any(|word| word.value.varies()) || argv.first().is_some_and(|name| runs(&name.value, 0))
     }
 
-    fn may_read(&self, program: &str) -> bool {
-        program == "run"
+    fn may_read(&self, name: &str, _: bool) -> bool {
+        name == "run"
     }
 }
 

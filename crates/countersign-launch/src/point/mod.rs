@@ -1,6 +1,7 @@
 //! From a benchmark point to what it would start: its script is evaluated, or its recipe is read (product page,
 //! section 6). Everything that belongs to one repository comes as [`DeriveRules`].
 
+mod answering;
 mod recipe_point;
 mod rules;
 mod script;

@@ -9,6 +9,7 @@ use countersign_matrix as matrix;
 use countersign_shell as shell;
 use shell::{CommandKind, Evaluation, PieceKind, Span, Value};
 
+use super::answering::{Answering, SHELL_TEXT, Telling};
 use super::rules::{AnswerRule, fill, settings, values};
 use super::{Missing, PointLaunches, ShellFiles, Tree, join_clients, place};
 use crate::client::ClientCall;
@@ -184,78 +185,6 @@ fn add_launches(
         launch.image.get_or_insert_with(|| row.head.image.replace('#', "/"));
     }
     true
-}
-
-/// What is known of programs, and which commands are looked at.
-struct Answering<'a> {
-    rules: &'a [AnswerRule],
-    /// All of them without.
-    telling: Option<Telling<'a>>,
-}
-
-/// Words of which a command must have one to start a server or a client.
-struct Telling<'a> {
-    own: Vec<&'a str>,
-    /// Whether a program is among them to which the script hands over.
-    with_program: bool,
-}
-
-impl<'a> Telling<'a> {
-    /// `program` is told of besides, where a script hands over to it.
-    fn new(tree: &Tree<'a>, program: Option<&'a str>) -> Self {
-        let tools = tree.rules.clients.tools.iter();
-        let own = tools.filter_map(|tool| tool.command.first()).map(String::as_str);
-        Telling {
-            own: own.chain(program).collect(),
-            with_program: program.is_some(),
-        }
-    }
-
-    fn tells(&self, value: &Value) -> bool {
-        if value.varies() {
-            return true;
-        }
-        value.known().is_some_and(|text| {
-            let base = text.rsplit('/').next().unwrap_or_default();
-            crate::engine::is_telling(base)
-                || matches!(base, "-c" | "-lc" | "-ec")
-                || self.own.iter().any(|own| *own == text || *own == base)
-        })
-    }
-}
-
-impl shell::Answers for Answering<'_> {
-    fn answer(&self, command: &shell::Command) -> Option<shell::Answer> {
-        let name = command.name()?;
-        let rule = self.rules.iter().find(|rule| {
-            rule.program == name
-                && command
-                    .argv
-                    .iter()
-                    .any(|w| w.value.known().is_some_and(|t| t.contains(&rule.contains)))
-        })?;
-        Some(shell::Answer {
-            output: Some(rule.output.clone()),
-            status: Some(0),
-        })
-    }
-
-    fn knows(&self, program: &str) -> bool {
-        self.rules.iter().any(|rule| rule.program == program)
-    }
-
-    fn reads(&self, argv: &[shell::Word], assignments: &[(Arc<str>, shell::Word)]) -> bool {
-        let mut words = argv.iter().chain(assignments.iter().map(|(_, word)| word));
-        let Some(telling) = &self.telling else { return true };
-        words.any(|word| telling.tells(&word.value))
-    }
-
-    fn may_read(&self, program: &str) -> bool {
-        match &self.telling {
-            Some(telling) => telling.with_program || !crate::engine::SHELL_OPAQUE.contains(&program),
-            None => true,
-        }
-    }
 }
 
 /// What a script finds besides the environment of its row.
@@ -531,7 +460,7 @@ impl<'a> Reader<'a> {
     fn started(&self, argv: Vec<Arg>) -> Vec<Vec<Arg>> {
         let known = |i: usize| argv.get(i).and_then(|a| a.text.as_known()).unwrap_or("");
         let shell = (0..argv.len()).find(|&i| {
-            matches!(known(i).rsplit('/').next(), Some("bash" | "sh")) && matches!(known(i + 1), "-c" | "-lc" | "-ec")
+            matches!(known(i).rsplit('/').next(), Some("bash" | "sh")) && SHELL_TEXT.contains(&known(i + 1))
         });
         match shell.and_then(|i| argv.get(i + 2)) {
             Some(text) => shwords::commands_in(&text.text, &text.source)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Evaluator;
+use super::setup::Answers;
 use crate::syntax::Script;
 use crate::uses::Uses;
 use crate::value::Value;
@@ -19,9 +20,9 @@ const OWN: [&str; 28] = [
 const FOLLOWED: [&str; 8] = [".", "bash", "builtin", "eval", "sh", "source", "trap", "xargs"];
 
 impl Evaluator<'_> {
-    /// Whether a text can be left out where a script ends, since nothing follows: all that it may call, directly or through
-    /// functions, is named where it is called, and the reader looks at none of it.
-    pub(super) fn is_idle(&self, text: &Value, world: &World) -> bool {
+    /// Whether a text can be left out where a script ends, since nothing follows: all that it may call in any of these
+    /// worlds, directly or through functions, is named where it is called, and the reader looks at none of it.
+    pub(super) fn is_idle(&self, text: &Value, worlds: &[World]) -> bool {
         let (Some(answers), Some(text)) = (self.answers, text.known()) else {
             return false;
         };
@@ -31,31 +32,47 @@ impl Evaluator<'_> {
         }
         let of_text = Uses::of(&script);
         let Some(called) = of_text.called("") else { return false };
-        let mut seen: Vec<Arc<str>> = Vec::new();
-        let mut open: Vec<Arc<str>> = called.cloned().collect();
-        while let Some(name) = open.pop() {
-            if seen.contains(&name) {
-                continue;
+        let called: Vec<Arc<str>> = called.cloned().collect();
+        let mut looked: Option<&World> = None;
+        for world in worlds {
+            let alike = |looked: &World| looked.functions.same_by(&world.functions, Arc::ptr_eq);
+            if !looked.is_some_and(alike) && !is_idle(answers, called.clone(), world) {
+                return false;
             }
-            if let Some(function) = world.functions.get(&name) {
-                let uses = function.script.uses.get_or_init(|| Uses::of(&function.script));
-                let Some(called) = uses.called(&function.name) else {
-                    return false;
-                };
-                open.extend(called.cloned());
-            } else if !OWN.contains(&&*name) {
-                let plain = name
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-                let followed = FOLLOWED.contains(&&*name) || crate::wrappers::is_wrapper(&name);
-                if !plain || followed || answers.knows(&name) || answers.may_read(&name) {
-                    return false;
-                }
-            }
-            seen.push(name);
+            looked = Some(world);
         }
         true
     }
+}
+
+/// Whether the reader looks at nothing of what these names call.
+fn is_idle(answers: &dyn Answers, mut open: Vec<Arc<str>>, world: &World) -> bool {
+    let mut seen: Vec<Arc<str>> = Vec::new();
+    while let Some(name) = open.pop() {
+        if seen.contains(&name) {
+            continue;
+        }
+        if let Some(function) = world.functions.get(&name) {
+            if answers.knows(&name) || answers.may_read(&name, true) {
+                return false;
+            }
+            let uses = function.script.uses.get_or_init(|| Uses::of(&function.script));
+            let Some(called) = uses.called(&function.name) else {
+                return false;
+            };
+            open.extend(called.cloned());
+        } else if !OWN.contains(&&*name) {
+            let plain = name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+            let followed = FOLLOWED.contains(&&*name) || crate::wrappers::is_wrapper(&name);
+            if !plain || followed || answers.knows(&name) || answers.may_read(&name, false) {
+                return false;
+            }
+        }
+        seen.push(name);
+    }
+    true
 }
 
 #[cfg(test)]
@@ -64,7 +81,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::{Answer, Answers, Command, ScriptCache, Setup, Word, evaluate_with};
+    use crate::{Answer, Command, ScriptCache, Setup, Word, evaluate_with};
 
     /// Looks at `run`, and writes down what it was asked of.
     #[derive(Default)]
@@ -88,8 +105,8 @@ mod tests {
             runs
         }
 
-        fn may_read(&self, program: &str) -> bool {
-            program != "tidy"
+        fn may_read(&self, name: &str, is_function: bool) -> bool {
+            name == "run" || !(is_function || name == "tidy")
         }
     }
 
@@ -133,6 +150,7 @@ mod tests {
         for (functions, handler) in [
             ("f() { run last; }", "f"),
             ("f() { run last; }", "g"),
+            ("f() { run; }; run() { echo last; }", "f"),
             ("f() { tidy <<X\n$(run last)\nX\n}", "f"),
             ("f() { local -a x=([$(run last)]=b); }", "f"),
             ("f() { timeout 5 run last; }", "f"),

@@ -332,7 +332,7 @@ impl<'a> Evaluator<'a> {
             .chain(exited.into_iter().map(|w| (w, false)))
         {
             match world.exit_trap.take() {
-                Some(text) if !text.is_empty() && !self.is_idle(&text, &world) => {
+                Some(text) if !text.is_empty() => {
                     let mut copy = world.clone();
                     copy.flow = Flow::Normal;
                     match handlers.iter_mut().find(|(t, _)| *t == text) {
@@ -347,6 +347,9 @@ impl<'a> Evaluator<'a> {
             }
         }
         for (text, list) in handlers {
+            if self.is_idle(&text, &list) {
+                continue;
+            }
             let mut list = self.settle(list, at, self.limits.worlds, Why::Joined, false);
             let Some(mut joined) = list.pop() else { continue };
             for world in &list {

@@ -93,10 +93,10 @@ pub trait Answers {
         true
     }
 
-    /// Whether the caller may look at a command whose first word is a program of this name, whatever the others. It is not
-    /// asked of commands of the shell itself, and of those that start others (`bash`, `eval`, `timeout`).
-    fn may_read(&self, program: &str) -> bool {
-        let _ = program;
+    /// Whether the caller may look at a command whose first word is this name of a program or function, whatever the
+    /// others. It is not asked of commands of the shell itself, and of those that start others (`bash`, `eval`, `timeout`).
+    fn may_read(&self, name: &str, is_function: bool) -> bool {
+        let _ = (name, is_function);
         true
     }
 }
