@@ -215,7 +215,11 @@ pub fn unwrap_wrappers(command: &Command) -> Unwrapped<'_> {
 
 /// Whether a program starts what its words name.
 pub(crate) fn is_wrapper(name: &str) -> bool {
-    WRAPPERS.iter().any(|wrapper| wrapper.name == name)
+    wrapper(name).is_some()
+}
+
+fn wrapper(name: &str) -> Option<&'static Wrapper> {
+    WRAPPERS.iter().find(|wrapper| wrapper.name == name)
 }
 
 pub(crate) fn unwrap_words(argv: &[Word]) -> Unwrapped<'_> {
@@ -228,7 +232,7 @@ pub(crate) fn unwrap_words(argv: &[Word]) -> Unwrapped<'_> {
     };
     while let Some(first) = out.argv.first().and_then(|w| w.value.known()) {
         let name = first.rsplit('/').next().unwrap_or(&first).to_string();
-        let Some(wrapper) = WRAPPERS.iter().find(|w| w.name == name) else {
+        let Some(wrapper) = wrapper(&name) else {
             return out;
         };
         let Some(start) = options(wrapper, &mut out) else {

@@ -563,8 +563,8 @@ impl Evaluator<'_> {
     }
 }
 
-/// Names the shell runs itself, for `command -v` and `type`.
-const BUILTINS: [&str; 30] = [
+/// Names the shell runs itself: what `command -v` and `type` say of them, and that no program of that name is started.
+pub(super) const BUILTINS: [&str; 30] = [
     ":", ".", "[", "alias", "break", "cd", "command", "continue", "declare", "echo", "eval", "exec", "exit", "export",
     "false", "local", "printf", "pwd", "read", "readonly", "return", "set", "shift", "source", "test", "trap", "true",
     "type", "unset", "wait",

@@ -3,21 +3,18 @@
 use std::sync::Arc;
 
 use super::Evaluator;
+use super::builtins::BUILTINS;
 use super::setup::Answers;
 use crate::syntax::Script;
 use crate::uses::Uses;
 use crate::value::Value;
 use crate::world::World;
 
-/// Commands of the shell itself that run no other, and read no file as a script.
-const OWN: [&str; 28] = [
-    ":", "[", "break", "cd", "continue", "declare", "disown", "echo", "exit", "export", "false", "jobs", "kill", "let",
-    "local", "printf", "pwd", "read", "readonly", "return", "set", "shift", "test", "true", "typeset", "umask",
-    "unset", "wait",
-];
+/// Commands of the shell itself besides [`BUILTINS`].
+const OWN: [&str; 6] = ["disown", "jobs", "kill", "let", "typeset", "umask"];
 
-/// What the evaluator goes into by itself, but for wrappers.
-const FOLLOWED: [&str; 8] = [".", "bash", "builtin", "eval", "sh", "source", "trap", "xargs"];
+/// What runs others, a text or a file, or changes what a name means, but for wrappers.
+const FOLLOWED: [&str; 9] = [".", "alias", "bash", "builtin", "eval", "sh", "source", "trap", "xargs"];
 
 impl Evaluator<'_> {
     /// Whether a text can be left out where a script ends, since nothing follows: all that it may call in any of these
@@ -36,7 +33,7 @@ impl Evaluator<'_> {
         let mut looked: Option<&World> = None;
         for world in worlds {
             let alike = |looked: &World| looked.functions.same_by(&world.functions, Arc::ptr_eq);
-            if !looked.is_some_and(alike) && !is_idle(answers, called.clone(), world) {
+            if !looked.is_some_and(alike) && !are_idle(answers, called.clone(), world) {
                 return false;
             }
             looked = Some(world);
@@ -46,7 +43,7 @@ impl Evaluator<'_> {
 }
 
 /// Whether the reader looks at nothing of what these names call.
-fn is_idle(answers: &dyn Answers, mut open: Vec<Arc<str>>, world: &World) -> bool {
+fn are_idle(answers: &dyn Answers, mut open: Vec<Arc<str>>, world: &World) -> bool {
     let mut seen: Vec<Arc<str>> = Vec::new();
     while let Some(name) = open.pop() {
         if seen.contains(&name) {
@@ -61,12 +58,13 @@ fn is_idle(answers: &dyn Answers, mut open: Vec<Arc<str>>, world: &World) -> boo
                 return false;
             };
             open.extend(called.cloned());
-        } else if !OWN.contains(&&*name) {
+        } else if FOLLOWED.contains(&&*name) || crate::wrappers::is_wrapper(&name) {
+            return false;
+        } else if !BUILTINS.contains(&&*name) && !OWN.contains(&&*name) {
             let plain = name
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-            let followed = FOLLOWED.contains(&&*name) || crate::wrappers::is_wrapper(&name);
-            if !plain || followed || answers.knows(&name) || answers.may_read(&name, false) {
+            if !plain || answers.knows(&name) || answers.may_read(&name, false) {
                 return false;
             }
         }
